@@ -1,0 +1,465 @@
+//! The seam between the models and a device: [`Backend`].
+
+use crate::{FeatureMap, Mat, Pooling, Result, TableSpec, Transpose};
+use emb_optim::Rule;
+
+/// Plain data that buffers hold.
+pub trait Scalar: bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync {}
+
+impl Scalar for f32 {}
+impl Scalar for f64 {}
+impl Scalar for u32 {}
+impl Scalar for u64 {}
+impl Scalar for i64 {}
+impl Scalar for u8 {}
+
+/// A jagged batch in a backend's memory; offsets and counts were checked on the host.
+pub struct JaggedView<'a, B: Backend + ?Sized> {
+    /// Feature names, for errors.
+    pub names: &'a [String],
+    /// Samples.
+    pub batch: usize,
+    /// Number of values.
+    pub len: usize,
+    /// `[features * batch + 1]`.
+    pub offsets: B::View<'a, u64>,
+    /// `[len]` ids.
+    pub values: B::View<'a, i64>,
+    /// `[len]` per-sample weights, or `None` for all 1.
+    pub weights: Option<B::View<'a, f32>>,
+}
+
+impl<B: Backend + ?Sized> Clone for JaggedView<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend + ?Sized> Copy for JaggedView<'_, B> {}
+
+impl<B: Backend + ?Sized> std::fmt::Debug for JaggedView<'_, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JaggedView")
+            .field("names", &self.names)
+            .field("batch", &self.batch)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Upstream gradients of one batch: of the pooled output, and of each sequence feature's rows.
+pub struct Gradients<'a, B: Backend + ?Sized> {
+    /// `[batch, width]`, laid out by the [`FeatureMap`]; its leading columns before the first
+    /// feature are not read.
+    pub pooled: Mat<B::View<'a, f32>>,
+    /// For each sequence feature (ascending feature position), `[values of the feature, dim]`.
+    pub sequences: &'a [(usize, Mat<B::View<'a, f32>>)],
+}
+
+impl<B: Backend + ?Sized> std::fmt::Debug for Gradients<'_, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gradients")
+            .field("batch", &self.pooled.rows)
+            .field("sequences", &self.sequences.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which owner has which row of one feature's table, as plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowMapView<'a> {
+    /// `[owners + 1]` starts: owner `o` has rows `starts[o]..starts[o + 1]`, local id
+    /// `id - starts[o]`. Uneven and empty ranges are allowed.
+    Range(&'a [u64]),
+    /// Owner `id % owners`, local id `id / owners`.
+    Modulo {
+        /// Number of owners.
+        owners: usize,
+    },
+}
+
+/// Output buffers of [`Backend::bucketize`], owner-major.
+#[derive(Debug)]
+pub struct Bucketized<'a> {
+    /// `[owners, features * batch]`: length of every bag's part at every owner.
+    pub lengths: &'a mut [u64],
+    /// `[values]` local ids, by owner, then bag, in bag order.
+    pub ids: &'a mut [i64],
+    /// `[values]`: `positions[k]` is the place in the input of output `k`.
+    pub positions: &'a mut [u64],
+}
+
+/// Output buffers of [`Backend::unique`].
+#[derive(Debug)]
+pub struct Unique<'a> {
+    /// `[values]`, of which the first `n` (returned) are the distinct ids, ascending.
+    pub ids: &'a mut [i64],
+    /// `[values]`: `ids[inverse[k]]` is input `k`.
+    pub inverse: &'a mut [u32],
+}
+
+/// One stream of a device: its memory, its scratch, and the operations of a training step.
+///
+/// A value of this type is one execution stream with its own scratch, hence `&mut self`: results
+/// do not depend on what ran before, and nothing is allocated once every buffer has been seen at
+/// its largest. A rank owns one; a second one on the same device overlaps with the first.
+/// Parallelism is fixed when the backend is made and never changes a bit of any result.
+///
+/// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
+/// the suite in [`conformance`](crate::conformance) checks a backend against it.
+///
+/// Where an operation refuses its input (`# Errors`), nothing has been written.
+pub trait Backend: Send + Sized + 'static {
+    /// Owned device memory.
+    type Buffer<T: Scalar>: Send + std::fmt::Debug;
+    /// Borrowed device memory.
+    type View<'a, T: Scalar>: Copy + Send;
+    /// Mutably borrowed device memory.
+    type ViewMut<'a, T: Scalar>: Send;
+    /// Tables of one group: weights and optimizer state.
+    type Tables: Send + std::fmt::Debug;
+
+    /// Device and parallelism in words, for reports.
+    fn name(&self) -> String;
+
+    // Memory
+
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// The device is out of memory.
+    fn zeros<T: Scalar>(&mut self, len: usize) -> Result<Self::Buffer<T>>;
+
+    /// Elements of a buffer.
+    fn len<T: Scalar>(buffer: &Self::Buffer<T>) -> usize;
+
+    /// A part of a buffer.
+    ///
+    /// # Panics
+    /// When the range is out of bounds.
+    fn view<T: Scalar>(
+        buffer: &Self::Buffer<T>,
+        range: std::ops::Range<usize>,
+    ) -> Self::View<'_, T>;
+
+    /// A part of a buffer, to be written.
+    ///
+    /// # Panics
+    /// When the range is out of bounds.
+    fn view_mut<T: Scalar>(
+        buffer: &mut Self::Buffer<T>,
+        range: std::ops::Range<usize>,
+    ) -> Self::ViewMut<'_, T>;
+
+    /// Copies host memory to the device; lengths are equal.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn upload<T: Scalar>(&mut self, from: &[T], to: Self::ViewMut<'_, T>) -> Result<()>;
+
+    /// Copies device memory to the host, after all work before it; lengths are equal.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn download<T: Scalar>(&mut self, from: Self::View<'_, T>, to: &mut [T]) -> Result<()>;
+
+    // Embedding tables
+
+    /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
+    ///
+    /// # Errors
+    /// A table without rows, a `dim` of 0 or above the limit, two tables of one name, a window
+    /// that does not hold the columns, memory that cannot be mapped.
+    fn create_tables(&mut self, specs: &[TableSpec], seed: u64) -> Result<Self::Tables>;
+
+    /// What the tables were made from.
+    fn specs(tables: &Self::Tables) -> &[TableSpec];
+
+    /// Copies rows `first..first + n` of a table to the host as `f32` (`[n, dim]`), with `n`
+    /// given by the length of `weights`; `state` receives each slot's `[n]` or `[n, dim]`, one
+    /// vector a slot in the order of the rule's slots. Untouched rows read as their initial value.
+    ///
+    /// # Errors
+    /// Rows beyond the table; a length that is not whole rows.
+    fn read_rows(
+        &mut self,
+        tables: &mut Self::Tables,
+        table: usize,
+        first: u64,
+        weights: &mut [f32],
+        state: &mut [Vec<f32>],
+    ) -> Result<()>;
+
+    /// The inverse of [`read_rows`](Self::read_rows). 16-bit weights are rounded to nearest
+    /// (values read from such a table are unchanged).
+    ///
+    /// # Errors
+    /// Rows beyond the table; a length that is not whole rows.
+    fn write_rows(
+        &mut self,
+        tables: &mut Self::Tables,
+        table: usize,
+        first: u64,
+        weights: &[f32],
+        state: &[Vec<f32>],
+    ) -> Result<()>;
+
+    /// Looks up and pools all bags of all pooled features in one call: column block `f` of row
+    /// `b` of `out` (`[batch, map.width()]`) becomes the pooled bag `(f, b)`; other columns are
+    /// left alone. Rows are added in bag order with `f32` accumulation.
+    ///
+    /// # Errors
+    /// An id outside its table (table, feature, sample, position, id, rows); shapes that differ.
+    fn pool(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
+    /// Looks up the rows of sequence feature `feature` without pooling: `out` is
+    /// `[values of the feature, dim]`, in the order of its values.
+    ///
+    /// # Errors
+    /// As [`pool`](Self::pool).
+    fn gather(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        feature: usize,
+        batch: JaggedView<'_, Self>,
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
+    /// Backward and update in one: sorts (row, position), sums the gradients of each touched row
+    /// over the whole batch in position order, and applies the rule once per touched row.
+    /// Untouched rows stay bitwise. `rules[t]` is the rule of table `t`; `step` keys stochastic
+    /// rounding.
+    ///
+    /// With pooling `Mean` an upstream gradient is scaled by `w_i / sum w`; with a rule that
+    /// clamps, each element of the (scaled) upstream gradient is clamped before it is added.
+    ///
+    /// # Errors
+    /// As [`pool`](Self::pool); `rules` of another count or with other state than the tables.
+    fn scatter_update(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        gradients: &Gradients<'_, Self>,
+        rules: &[Rule],
+        step: u64,
+    ) -> Result<()>;
+
+    /// Gradient of the per-sample weights of pooled features: with `Sum`
+    /// `out[k] = <row(id_k), g_bag>`, with `Mean` `<row(id_k) - pooled_bag, g_bag> / sum w`; 0 for
+    /// sequence features. Call it before [`scatter_update`](Self::scatter_update), which changes
+    /// the rows.
+    ///
+    /// # Errors
+    /// As [`pool`](Self::pool).
+    fn weight_gradients(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        pooled_gradient: Mat<Self::View<'_, f32>>,
+        out: Self::ViewMut<'_, f32>,
+    ) -> Result<()>;
+
+    // Routing
+
+    /// Splits every bag of a host batch by the owner of its rows; `maps` has one row map a
+    /// feature, all of the same number of owners. Order inside a bag is kept.
+    ///
+    /// # Errors
+    /// An id that no owner has; output buffers of the wrong length.
+    fn bucketize(
+        &mut self,
+        batch: crate::JaggedRef<'_>,
+        maps: &[RowMapView<'_>],
+        out: &mut Bucketized<'_>,
+    ) -> Result<()>;
+
+    /// Distinct ids in ascending order, and where each input went; returns how many there are.
+    ///
+    /// # Errors
+    /// A negative id; output buffers of the wrong length.
+    fn unique(&mut self, ids: &[i64], out: &mut Unique<'_>) -> Result<usize>;
+
+    /// `out[inverse[k]] += values[k]` for `k` ascending, on zeroed `out`: sums the rows of each
+    /// distinct id (`values` is `[inverse.len(), dim]`, `out` `[n, dim]`).
+    ///
+    /// # Errors
+    /// Shapes that differ; an index outside `out`.
+    fn segment_sum(
+        &mut self,
+        values: Mat<Self::View<'_, f32>>,
+        inverse: &[u32],
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
+    // Dense layers
+
+    /// `out = op(a) * op(b)`, or `out += op(a) * op(b)` when `accumulate` is [`Accumulate::Add`].
+    ///
+    /// # Errors
+    /// Shapes that do not multiply.
+    fn gemm(
+        &mut self,
+        a: Mat<Self::View<'_, f32>>,
+        transpose_a: Transpose,
+        b: Mat<Self::View<'_, f32>>,
+        transpose_b: Transpose,
+        accumulate: Accumulate,
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
+    /// `x = act(x + bias)` on every row.
+    ///
+    /// # Errors
+    /// A bias of another length than the columns.
+    fn bias_activation(
+        &mut self,
+        x: Mat<Self::ViewMut<'_, f32>>,
+        bias: Self::View<'_, f32>,
+        activation: Activation,
+    ) -> Result<()>;
+
+    /// Backward of [`bias_activation`](Self::bias_activation): masks `gradient` by the layer's
+    /// output `y` (`y > 0` for ReLU) in place and writes the column sums to `bias_gradient`.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn bias_activation_backward(
+        &mut self,
+        y: Mat<Self::View<'_, f32>>,
+        activation: Activation,
+        gradient: Mat<Self::ViewMut<'_, f32>>,
+        bias_gradient: Self::ViewMut<'_, f32>,
+    ) -> Result<()>;
+
+    /// Pairwise dot interaction (Naumov et al. 2019, arXiv 1906.00091, section 2.1.3): row `b` of
+    /// `x` is `features` vectors of `dim`; row `b` of `out` is the first vector, then `<x_i, x_j>`
+    /// for `i` in `1..features`, `j` in `0..i` (the order of `torch.tril_indices(offset=-1)`), so
+    /// `out` is `[batch, dim + features * (features - 1) / 2]`.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn interact(
+        &mut self,
+        x: Mat<Self::View<'_, f32>>,
+        features: usize,
+        out: Mat<Self::ViewMut<'_, f32>>,
+        order: PairOrder,
+    ) -> Result<()>;
+
+    /// Backward of [`interact`](Self::interact); overwrites `x_gradient` (`[batch, features * dim]`).
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn interact_backward(
+        &mut self,
+        x: Mat<Self::View<'_, f32>>,
+        features: usize,
+        gradient: Mat<Self::View<'_, f32>>,
+        x_gradient: Mat<Self::ViewMut<'_, f32>>,
+        order: PairOrder,
+    ) -> Result<()>;
+
+    /// Element-wise part of a DCNv2 cross layer (Wang et al. 2021, arXiv 2008.13535, equation 2):
+    /// `out = x0 * (u + bias) + x`, with `u = W (V x)` computed by two [`gemm`](Self::gemm)s.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn cross(
+        &mut self,
+        x0: Mat<Self::View<'_, f32>>,
+        u: Mat<Self::View<'_, f32>>,
+        bias: Self::View<'_, f32>,
+        x: Mat<Self::View<'_, f32>>,
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
+    /// Backward of [`cross`](Self::cross): `u_gradient = gradient * x0`,
+    /// `x0_gradient += gradient * (u + bias)`, `bias_gradient` = column sums of `u_gradient`. The
+    /// gradient of `x` begins as `gradient` itself.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn cross_backward(
+        &mut self,
+        x0: Mat<Self::View<'_, f32>>,
+        u: Mat<Self::View<'_, f32>>,
+        bias: Self::View<'_, f32>,
+        gradient: Mat<Self::View<'_, f32>>,
+        u_gradient: Mat<Self::ViewMut<'_, f32>>,
+        x0_gradient: Mat<Self::ViewMut<'_, f32>>,
+        bias_gradient: Self::ViewMut<'_, f32>,
+    ) -> Result<()>;
+
+    /// Binary cross-entropy with logits, stable for every finite logit:
+    /// `max(z, 0) - z*y + ln(1 + exp(-|z|))`. Returns the *sum* of the losses in `f64`, added in
+    /// sample order, and writes `(sigmoid(z) - y) * scale` to `gradient` (`scale = 1 / B` of the
+    /// global batch makes it the gradient of the mean).
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn bce_with_logits(
+        &mut self,
+        logits: Self::View<'_, f32>,
+        labels: Self::View<'_, f32>,
+        scale: f32,
+        gradient: Self::ViewMut<'_, f32>,
+    ) -> Result<f64>;
+
+    /// Applies a rule to a dense parameter, element by element; `state` is slot-major,
+    /// `[element slots, parameter.len()]`.
+    ///
+    /// # Errors
+    /// A row-wise rule; shapes that differ.
+    fn dense_update(
+        &mut self,
+        rule: &Rule,
+        parameter: Self::ViewMut<'_, f32>,
+        state: Self::ViewMut<'_, f32>,
+        gradient: Self::View<'_, f32>,
+    ) -> Result<()>;
+}
+
+/// What happens to the output of a GEMM that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accumulate {
+    /// Overwritten, without being read.
+    Replace,
+    /// Added to.
+    Add,
+}
+
+/// Activation of a dense layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// The identity.
+    Linear,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+/// Order of the pairs that [`Backend::interact`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairOrder {
+    /// `(i, j)`, `j < i`: `i` ascending, then `j` (`facebookresearch/dlrm`).
+    Lower,
+    /// `(i, j)`, `i < j`: `i` ascending, then `j` (`TorchRec`).
+    Upper,
+}
+
+/// Features whose bags are pooled.
+pub(crate) fn pooled_features(map: &FeatureMap) -> impl Iterator<Item = usize> + '_ {
+    map.features()
+        .iter()
+        .enumerate()
+        .filter(|(_, feature)| feature.pooling != Pooling::None)
+        .map(|(f, _)| f)
+}

@@ -1,0 +1,25 @@
+//! Embedding kernels behind one [`Backend`] trait.
+
+mod backend;
+pub mod conformance;
+pub mod cpu;
+mod error;
+mod features;
+mod jagged;
+mod mat;
+pub mod reference;
+mod rng;
+mod spec;
+
+pub use backend::{
+    Accumulate, Activation, Backend, Bucketized, Gradients, JaggedView, PairOrder, RowMapView,
+    Scalar, Unique,
+};
+pub use error::Error;
+pub use features::{Feature, FeatureMap, Pooling};
+pub use jagged::{Jagged, JaggedRef};
+pub use mat::{Mat, Transpose};
+pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

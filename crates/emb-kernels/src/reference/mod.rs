@@ -1,0 +1,1 @@
+//! Naive `f64` specification of every operation.
