@@ -399,6 +399,22 @@ pub trait Backend: Send + Sized + 'static {
         bias_gradient: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
+    /// Sets every element of a matrix.
+    ///
+    /// # Errors
+    /// A view shorter than its shape.
+    fn fill(&mut self, x: Mat<Self::ViewMut<'_, f32>>, value: f32) -> Result<()>;
+
+    /// `out += x`, element by element.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn add(
+        &mut self,
+        x: Mat<Self::View<'_, f32>>,
+        out: Mat<Self::ViewMut<'_, f32>>,
+    ) -> Result<()>;
+
     /// Binary cross-entropy with logits, stable for every finite logit:
     /// `max(z, 0) - z*y + ln(1 + exp(-|z|))`. Returns the *sum* of the losses in `f64`, added in
     /// sample order, and writes `(sigmoid(z) - y) * scale` to `gradient` (`scale = 1 / B` of the
