@@ -2,8 +2,8 @@
 
 use crate::output::note;
 use crate::text::count;
-use emb_dlrm::metrics::normalized_entropy;
-use emb_dlrm::train::{EvalReport, Event, Observer};
+use emb_dlrm::metrics::EvalReport;
+use emb_dlrm::train::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -52,8 +52,11 @@ impl Progress {
         let seconds = self.since.elapsed().as_secs_f64().max(1e-9);
         let speed = samples.saturating_sub(self.samples_then) as f64 / seconds;
         let Window { loss, rows, positives } = self.window;
-        let ne = normalized_entropy(loss, positives, rows);
-        let ne = ne.map_or("-".to_owned(), |ne| format!("{ne:.4}"));
+        // NE of the window: mean loss over the entropy of its base rate.
+        let rate = positives / rows.max(1.0);
+        let entropy = -(rate * rate.ln() + (1.0 - rate) * (1.0 - rate).ln());
+        let ne = loss / rows.max(1.0) / entropy;
+        let ne = if ne.is_finite() { format!("{ne:.4}") } else { "-".to_owned() };
         let text = format!(
             "{} samples/s  loss {:.4}  NE {ne}",
             count(speed as u64),
@@ -115,8 +118,17 @@ impl Observer for Progress {
 /// An evaluation in one line.
 pub(crate) fn in_words(report: &EvalReport) -> String {
     let number = |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
+    let why = if report.auc.is_some() {
+        String::new()
+    } else {
+        format!(
+            " (AUC needs both classes: {} positive, {} negative rows)",
+            count(report.positives),
+            count(report.negatives)
+        )
+    };
     format!(
-        "{} rows  AUC {}  NE {}",
+        "{} rows  AUC {}{why}  NE {}",
         count(report.rows),
         number(report.auc),
         number(report.normalized_entropy)

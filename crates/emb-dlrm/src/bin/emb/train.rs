@@ -139,11 +139,6 @@ fn summary(report: &Report) -> String {
         rows.push(("evaluated rows", count(eval.rows)));
         rows.push(("AUC", number(eval.auc)));
         rows.push(("NE", number(eval.normalized_entropy)));
-        if eval.auc.is_none() {
-            rows.push(("", format!(
-                "AUC needs both classes: {} positive, {} negative rows", eval.positives, eval.negatives
-            )));
-        }
     }
     if report.teacher_auc.is_some() {
         rows.push(("teacher's AUC", number(report.teacher_auc)));
