@@ -8,6 +8,7 @@ use emb_optim::{
 };
 
 type Change = fn(&mut OptimizerConfig);
+type Set = fn(&mut OptimizerConfig, f64);
 
 /// Every option, set to a value that is valid where the option is.
 const OPTIONS: [(&str, Change); 14] = [
@@ -41,7 +42,9 @@ fn with(kind: RuleKind, change: Change) -> OptimizerConfig {
 #[test]
 fn options_table_of_the_documentation_is_what_the_code_does() {
     let mut table = String::from("| option |");
-    RuleKind::ALL.iter().for_each(|kind| write!(table, " `{kind}` |").expect("a string"));
+    for kind in RuleKind::ALL {
+        write!(table, " `{kind}` |").expect("a string");
+    }
     table.push_str(" dense |\n|---|---|---|---|---|---|---|\n");
     for (name, change) in OPTIONS {
         write!(table, "| {name} |").expect("a string");
@@ -143,7 +146,7 @@ fn contradictions_are_refused() {
 
 #[test]
 fn values_out_of_range_are_refused_with_the_range() {
-    let options: [(&str, fn(&mut OptimizerConfig, f64)); 7] = [
+    let options: [(&str, Set); 7] = [
         ("eps", |c, x| c.eps = Some(x)),
         ("beta1", |c, x| c.beta1 = Some(x)),
         ("beta2", |c, x| c.beta2 = Some(x)),
