@@ -1,4 +1,4 @@
-//! Element-wise AdaGrad.
+//! Element-wise `AdaGrad`.
 
 use crate::{Extent, RowRule, RowState, Slot, Statistic, limit_norm};
 

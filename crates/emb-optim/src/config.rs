@@ -35,11 +35,7 @@ impl FromStr for Decay {
 
     fn from_str(text: &str) -> Result<Self> {
         [Self::L2, Self::Decoupled].into_iter().find(|decay| decay.name() == text).ok_or_else(
-            || Error::UnknownName {
-                what: "decay",
-                name: text.to_owned(),
-                known: "l2, decoupled",
-            },
+            || Error::UnknownName { what: "decay", name: text.to_owned(), known: "l2, decoupled" },
         )
     }
 }
@@ -175,11 +171,7 @@ impl OptimizerConfig {
             (RuleKind::Sgd, ReplicaRule::Moment | ReplicaRule::History, _) => {
                 return refuse("it keeps no sum of squares; use none or exact");
             }
-            (
-                RuleKind::Adam | RuleKind::RowWiseAdam,
-                ReplicaRule::Lr | ReplicaRule::History,
-                _,
-            ) => {
+            (RuleKind::Adam | RuleKind::RowWiseAdam, ReplicaRule::Lr | ReplicaRule::History, _) => {
                 return refuse("its moments are moving averages; use none, moment or exact");
             }
             _ => {}

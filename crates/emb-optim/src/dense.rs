@@ -6,7 +6,7 @@ use crate::{
     Statistic, element_slots,
 };
 
-/// An [`Optimizer`] for dense parameters: SGD, AdaGrad or Adam over every element.
+/// An [`Optimizer`] for dense parameters: SGD, `AdaGrad` or Adam over every element.
 ///
 /// A dense parameter has no rows, so everything that speaks of rows is refused. Its gradient is the
 /// sum over the whole world, so there is no replica rule either.

@@ -9,9 +9,9 @@ use crate::Error;
 pub enum RuleKind {
     /// Stochastic gradient descent, `sgd`.
     Sgd,
-    /// Element-wise AdaGrad, `adagrad`.
+    /// Element-wise `AdaGrad`, `adagrad`.
     AdaGrad,
-    /// AdaGrad with one accumulator a row, `rowwise_adagrad`.
+    /// `AdaGrad` with one accumulator a row, `rowwise_adagrad`.
     RowWiseAdaGrad,
     /// Adam with lazy rows, `adam`.
     Adam,

@@ -21,7 +21,7 @@ mod replica;
 mod dense;
 mod schedule;
 
-#[cfg(feature = "conformance")]
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use adagrad::AdaGrad;

@@ -179,7 +179,12 @@ impl Optimizer {
             keep,
             max_gradient: self.max_gradient(),
             max_norm: self.max_norm(),
-            ..RowWiseAdam::new(lr, (beta1, beta2), self.eps(), BiasCorrection::at(beta1, beta2, step))
+            ..RowWiseAdam::new(
+                lr,
+                (beta1, beta2),
+                self.eps(),
+                BiasCorrection::at(beta1, beta2, step),
+            )
         }
     }
 

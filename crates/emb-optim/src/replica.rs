@@ -18,7 +18,7 @@ pub enum ReplicaRule {
     /// `v += s`: the rule of one process on the group's gradient.
     #[default]
     None,
-    /// `v += s / M`: equal to `v / M` inside the root (momentum-scaled row-wise AdaGrad,
+    /// `v += s / M`: equal to `v / M` inside the root (momentum-scaled row-wise `AdaGrad`,
     /// arXiv 2508.03854).
     Moment,
     /// `v += s` with the learning rate times `M`.

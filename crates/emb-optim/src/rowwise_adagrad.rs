@@ -1,4 +1,4 @@
-//! Row-wise AdaGrad: one accumulator for a whole row.
+//! Row-wise `AdaGrad`: one accumulator for a whole row.
 
 use crate::{
     Extent, RowRule, RowState, Slot, Statistic, limit_norm, sum_of_squares, sum_of_squares_decayed,

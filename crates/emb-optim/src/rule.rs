@@ -12,7 +12,8 @@ pub enum Extent {
 /// One named piece of optimizer state; the name is what checkpoints use (`table/<slot>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// Name of the slot, in the words of `PyTorch`: `sum`, `exp_avg`, `exp_avg_sq`.
+    /// Name of the slot, in the words of `PyTorch`: `sum`, `exp_avg`, `exp_avg_sq`; and `sum_local`
+    /// for what a replica has added to `sum` since the last sync.
     pub name: &'static str,
     /// Scalars per row or per element.
     pub extent: Extent,

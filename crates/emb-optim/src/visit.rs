@@ -7,9 +7,9 @@ use crate::{AdaGrad, Adam, RowRule, RowWiseAdaGrad, RowWiseAdam, RuleKind, Sgd, 
 pub enum Rule {
     /// Stochastic gradient descent.
     Sgd(Sgd),
-    /// Element-wise AdaGrad.
+    /// Element-wise `AdaGrad`.
     AdaGrad(AdaGrad),
-    /// Row-wise AdaGrad.
+    /// Row-wise `AdaGrad`.
     RowWiseAdaGrad(RowWiseAdaGrad),
     /// Adam with lazy rows.
     Adam(Adam),

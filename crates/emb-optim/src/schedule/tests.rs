@@ -61,7 +61,10 @@ fn text_form_round_trips_and_can_be_short() {
 fn bad_schedules_are_refused_by_name() {
     for (text, message) in [
         ("", r#"unknown schedule "", known: constant, polynomial, step, piecewise"#),
-        ("cosine lr=1", r#"unknown schedule "cosine", known: constant, polynomial, step, piecewise"#),
+        (
+            "cosine lr=1",
+            r#"unknown schedule "cosine", known: constant, polynomial, step, piecewise"#,
+        ),
         ("constant", r#"schedule "constant": lr= is missing"#),
         ("constant lr=x", r#"schedule "constant lr=x": lr=x is not a number of its kind"#),
         ("constant lr=1 lr=2", r#"schedule "constant lr=1 lr=2": lr is given twice"#),

@@ -17,7 +17,10 @@ impl fmt::Display for Schedule {
         match &self.shape {
             Shape::Constant => write!(f, "constant lr={lr}")?,
             Shape::Polynomial(PolynomialDecay { start, steps, power, end }) => {
-                write!(f, "polynomial lr={lr} start={start} steps={steps} power={power} end={end}")?;
+                write!(
+                    f,
+                    "polynomial lr={lr} start={start} steps={steps} power={power} end={end}"
+                )?;
             }
             Shape::Step(StepDecay { every, factor }) => {
                 write!(f, "step lr={lr} every={every} factor={factor}")?;
@@ -136,9 +139,7 @@ impl<'a> Words<'a> {
     fn end(&self) -> Result<()> {
         match self.pairs.first() {
             None => Ok(()),
-            Some((key, _)) => {
-                Err(self.problem(format!("{} does not take {key}", self.shape)))
-            }
+            Some((key, _)) => Err(self.problem(format!("{} does not take {key}", self.shape))),
         }
     }
 
