@@ -12,10 +12,10 @@ use emb_optim::Rule;
 /// ```
 /// use emb_dlrm::{EmbeddingBags, DeviceBatch};
 /// use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Mat, Pooling, TableSpec, Backend};
-/// use emb_optim::Optimizer;
+/// use emb_optim::{Optimizer, RuleKind};
 ///
 /// let mut cpu = Cpu::new(CpuOptions { threads: 1 })?;
-/// let tables = vec![TableSpec::new("user", 10, 4, Optimizer::sgd())];
+/// let tables = vec![TableSpec::new("user", 10, 4, Optimizer::new(RuleKind::Sgd))];
 /// let features =
 ///     vec![Feature { name: "user".into(), table: 0, pooling: Pooling::Sum }];
 /// let mut bags = EmbeddingBags::new(&mut cpu, tables, features, vec![0.1], 0, 7)?;
