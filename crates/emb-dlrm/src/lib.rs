@@ -1,1 +1,5 @@
 //! emb-dlrm
+
+#[cfg(feature = "data")]
+pub mod data;
+pub mod metrics;
