@@ -119,6 +119,12 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Runs several operations as one: worth it around a whole step, where a backend can then
+    /// start its threads (or record its launches) once. Results do not change.
+    fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
+        work(self)
+    }
+
     /// Device and parallelism in words, for reports.
     fn name(&self) -> String;
 

@@ -18,7 +18,9 @@ pub use backend::{
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
 pub use jagged::{Jagged, JaggedRef};
+pub use cpu::{Cpu, CpuOptions};
 pub use mat::{Mat, Transpose};
+pub use rng::normal;
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};
 
 /// The result of every fallible call of this crate.

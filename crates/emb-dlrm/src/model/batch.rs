@@ -1,5 +1,6 @@
 //! One batch in device memory.
 
+use super::scratch::{Operand, Place};
 use crate::Result;
 use emb_kernels::{Backend, JaggedRef, JaggedView, Mat, Scalar};
 
@@ -83,9 +84,8 @@ impl<B: Backend> DeviceBatch<B> {
     }
 
     /// `[rows, dense columns]`.
-    pub fn dense(&self) -> Mat<B::View<'_, f32>> {
-        let (rows, columns) = (self.rows, self.dense_columns);
-        Mat::new(B::view(&self.dense, 0..rows * columns), rows, columns)
+    pub(crate) fn dense(&self) -> Operand<'_, B> {
+        Operand::new(&self.dense, Place::dense(self.rows, self.dense_columns))
     }
 
     /// `[rows]`.

@@ -2,7 +2,7 @@
 //! the low-rank form of equation 2): `x_{l+1} = x_0 * (W_l (V_l x_l) + b_l) + x_l`.
 
 use super::dense::{Dense, Layout};
-use super::scratch::{Place, Scratch};
+use super::scratch::{Operand, Place, Scratch};
 use crate::Result;
 use emb_kernels::{Accumulate, Backend, Mat, Transpose};
 use std::ops::Range;
@@ -72,19 +72,19 @@ impl<B: Backend> CrossNet<B> {
         &mut self,
         backend: &mut B,
         dense: &Dense<B>,
-        x0: Mat<B::View<'_, f32>>,
+        x0: Operand<'_, B>,
     ) -> Result<()> {
         let (width, rank) = (self.width, self.rank);
-        let (wide, narrow) = (Place::dense(x0.rows, width), Place::dense(x0.rows, rank));
+        let (wide, narrow) = (Place::dense(x0.rows(), width), Place::dense(x0.rows(), rank));
         for l in 0..self.layers.len() {
             let (before, after) = self.layers.split_at_mut(l);
-            let x = before.last().map_or(x0, |layer| wide.of::<B>(layer.out.buffer()));
+            let x = before.last().map_or(x0, |layer| Operand::new(layer.out.buffer(), wide));
             let layer = &mut after[0];
-            layer.low.reserve(backend, x0.rows * rank)?;
-            layer.u.reserve(backend, x0.rows * width)?;
-            layer.out.reserve(backend, x0.rows * width)?;
+            layer.low.reserve(backend, x0.rows() * rank)?;
+            layer.u.reserve(backend, x0.rows() * width)?;
+            layer.out.reserve(backend, x0.rows() * width)?;
             backend.gemm(
-                x,
+                x.mat(),
                 Transpose::No,
                 Mat::new(B::view(&dense.weights, layer.v.clone()), rank, width),
                 Transpose::Yes,
@@ -100,10 +100,10 @@ impl<B: Backend> CrossNet<B> {
                 wide.of_mut::<B>(layer.u.buffer_mut()),
             )?;
             backend.cross(
-                x0,
+                x0.mat(),
                 wide.of::<B>(layer.u.buffer()),
                 B::view(&dense.weights, layer.bias.clone()),
-                x,
+                x.mat(),
                 wide.of_mut::<B>(layer.out.buffer_mut()),
             )?;
         }
@@ -111,9 +111,9 @@ impl<B: Backend> CrossNet<B> {
     }
 
     /// Output of the last layer, `[batch, width]`; `x0` itself without layers.
-    pub(crate) fn output<'a>(&'a self, x0: Mat<B::View<'a, f32>>) -> Mat<B::View<'a, f32>> {
-        let place = Place::dense(x0.rows, self.width);
-        self.layers.last().map_or(x0, |layer| place.of::<B>(layer.out.buffer()))
+    pub(crate) fn output<'a>(&'a self, x0: Operand<'a, B>) -> Operand<'a, B> {
+        let place = Place::dense(x0.rows(), self.width);
+        self.layers.last().map_or(x0, |layer| Operand::new(layer.out.buffer(), place))
     }
 
     /// Makes room for the gradient of [`output`](Self::output).
@@ -125,10 +125,10 @@ impl<B: Backend> CrossNet<B> {
     /// [`backward`](Self::backward).
     pub(crate) fn output_and_gradient<'a>(
         &'a mut self,
-        x0: Mat<B::View<'a, f32>>,
-    ) -> (Mat<B::View<'a, f32>>, &'a mut B::Buffer<f32>) {
-        let place = Place::dense(x0.rows, self.width);
-        let output = self.layers.last().map_or(x0, |layer| place.of::<B>(layer.out.buffer()));
+        x0: Operand<'a, B>,
+    ) -> (Operand<'a, B>, &'a mut B::Buffer<f32>) {
+        let place = Place::dense(x0.rows(), self.width);
+        let output = self.layers.last().map_or(x0, |layer| Operand::new(layer.out.buffer(), place));
         (output, self.chain.buffer_mut())
     }
 
@@ -138,21 +138,21 @@ impl<B: Backend> CrossNet<B> {
         &mut self,
         backend: &mut B,
         dense: &mut Dense<B>,
-        x0: Mat<B::View<'_, f32>>,
+        x0: Operand<'_, B>,
         x0_gradient: &mut B::Buffer<f32>,
         place: Place,
     ) -> Result<()> {
-        let (width, rank, batch) = (self.width, self.rank, x0.rows);
+        let (width, rank, batch) = (self.width, self.rank, x0.rows());
         let (wide, narrow) = (Place::dense(batch, width), Place::dense(batch, rank));
         self.u_gradient.reserve(backend, batch * width)?;
         self.low_gradient.reserve(backend, batch * rank)?;
         backend.fill(place.of_mut::<B>(x0_gradient), 0.0)?;
         for l in (0..self.layers.len()).rev() {
             let (before, after) = self.layers.split_at(l);
-            let x = before.last().map_or(x0, |layer| wide.of::<B>(layer.out.buffer()));
+            let x = before.last().map_or(x0, |layer| Operand::new(layer.out.buffer(), wide));
             let layer = &after[0];
             backend.cross_backward(
-                x0,
+                x0.mat(),
                 wide.of::<B>(layer.u.buffer()),
                 B::view(&dense.weights, layer.bias.clone()),
                 wide.of::<B>(self.chain.buffer()),
@@ -181,7 +181,7 @@ impl<B: Backend> CrossNet<B> {
             backend.gemm(
                 low_gradient,
                 Transpose::Yes,
-                x,
+                x.mat(),
                 Transpose::No,
                 Accumulate::Replace,
                 Mat::new(B::view_mut(&mut dense.gradients, layer.v.clone()), rank, width),

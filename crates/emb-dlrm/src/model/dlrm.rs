@@ -3,7 +3,7 @@
 use super::cross::CrossNet;
 use super::dense::{Dense, Layout};
 use super::mlp::Mlp;
-use super::scratch::{Place, Scratch};
+use super::scratch::{Operand, Place, Scratch};
 use super::DeviceBatch;
 use crate::{EmbeddingBags, Error, Result};
 use emb_kernels::{Activation, Backend, Mat, PairOrder};
@@ -122,7 +122,7 @@ impl<B: Backend> Dlrm<B> {
         self.embeddings.forward(backend, batch.sparse(), out)?;
         let place = Place::leading(rows, self.bottom.outputs(), width);
         self.bottom.forward(backend, &self.dense, batch.dense(), self.x.buffer_mut(), place)?;
-        let x = wide.of::<B>(self.x.buffer());
+        let x = Operand::new(self.x.buffer(), wide);
         let logits = Place::dense(rows, 1);
         if let Some(cross) = &mut self.cross {
             cross.forward(backend, &self.dense, x)?;
@@ -132,8 +132,8 @@ impl<B: Backend> Dlrm<B> {
         self.z.reserve(backend, rows * self.dot_columns)?;
         let narrow = Place::dense(rows, self.dot_columns);
         let out = narrow.of_mut::<B>(self.z.buffer_mut());
-        backend.interact(x, self.vectors, out, self.pair_order)?;
-        let z = narrow.of::<B>(self.z.buffer());
+        backend.interact(x.mat(), self.vectors, out, self.pair_order)?;
+        let z = Operand::new(self.z.buffer(), narrow);
         self.top.forward(backend, &self.dense, z, self.logits.buffer_mut(), logits)
     }
 
@@ -170,7 +170,7 @@ impl<B: Backend> Dlrm<B> {
         let logits = Place::dense(rows, 1);
         let y = (self.logits.buffer(), logits);
         let gradient = (self.logit_gradient.buffer_mut(), logits);
-        let x = wide.of::<B>(self.x.buffer());
+        let x = Operand::new(self.x.buffer(), wide);
         if let Some(cross) = &mut self.cross {
             cross.reserve_gradient(backend, rows)?;
             let (z, chain) = cross.output_and_gradient(x);
@@ -179,11 +179,11 @@ impl<B: Backend> Dlrm<B> {
         } else {
             self.z_gradient.reserve(backend, rows * self.dot_columns)?;
             let narrow = Place::dense(rows, self.dot_columns);
-            let z = narrow.of::<B>(self.z.buffer());
+            let z = Operand::new(self.z.buffer(), narrow);
             let z_gradient = Some((self.z_gradient.buffer_mut(), narrow));
             self.top.backward(backend, &mut self.dense, z, y, gradient, z_gradient)?;
             backend.interact_backward(
-                x,
+                x.mat(),
                 self.vectors,
                 narrow.of::<B>(self.z_gradient.buffer()),
                 wide.of_mut::<B>(self.x_gradient.buffer_mut()),

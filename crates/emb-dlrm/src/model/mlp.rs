@@ -1,7 +1,7 @@
 //! Multi-layer perceptrons: linear layers with ReLU between them.
 
 use super::dense::{Dense, Layout};
-use super::scratch::{Place, Scratch};
+use super::scratch::{Operand, Place, Scratch};
 use crate::Result;
 use emb_kernels::{Accumulate, Activation, Backend, Mat, Transpose};
 use std::ops::Range;
@@ -70,16 +70,16 @@ impl<B: Backend> Mlp<B> {
         &mut self,
         backend: &mut B,
         dense: &Dense<B>,
-        x: Mat<B::View<'_, f32>>,
+        x: Operand<'_, B>,
         out: &mut B::Buffer<f32>,
         place: Place,
     ) -> Result<()> {
-        let batch = x.rows;
+        let batch = x.rows();
         let last = self.layers.len() - 1;
         for (i, layer) in self.layers.iter().enumerate() {
             let (before, after) = self.hidden.split_at_mut(i);
             let input = match before.last() {
-                Some(previous) => Place::dense(batch, layer.inputs).of::<B>(previous.buffer()),
+                Some(previous) => Operand::new(previous.buffer(), Place::dense(batch, layer.inputs)),
                 None => x,
             };
             if i == last {
@@ -99,12 +99,12 @@ impl<B: Backend> Mlp<B> {
         &mut self,
         backend: &mut B,
         dense: &mut Dense<B>,
-        x: Mat<B::View<'_, f32>>,
+        x: Operand<'_, B>,
         y: (&B::Buffer<f32>, Place),
         gradient: (&mut B::Buffer<f32>, Place),
         mut x_gradient: Option<(&mut B::Buffer<f32>, Place)>,
     ) -> Result<()> {
-        let batch = x.rows;
+        let batch = x.rows();
         let last = self.layers.len() - 1;
         let (top_gradient, top_place) = gradient;
         for (i, layer) in self.layers.iter().enumerate().rev() {
@@ -119,7 +119,7 @@ impl<B: Backend> Mlp<B> {
             };
             let input = match i {
                 0 => x,
-                _ => Place::dense(batch, layer.inputs).of::<B>(self.hidden[i - 1].buffer()),
+                _ => Operand::new(self.hidden[i - 1].buffer(), Place::dense(batch, layer.inputs)),
             };
             backend.bias_activation_backward(
                 output_place.of::<B>(output),
@@ -127,7 +127,7 @@ impl<B: Backend> Mlp<B> {
                 place.of_mut::<B>(gradient),
                 B::view_mut(&mut dense.gradients, layer.bias.clone()),
             )?;
-            let gradient = place.of::<B>(gradient);
+            let gradient = Operand::new(gradient, place);
             layer.weight_gradient(backend, dense, input, gradient)?;
             if let Some(below) = below.last_mut() {
                 below.reserve(backend, batch * layer.inputs)?;
@@ -150,12 +150,12 @@ impl Linear {
         &self,
         backend: &mut B,
         dense: &Dense<B>,
-        x: Mat<B::View<'_, f32>>,
+        x: Operand<'_, B>,
         out: &mut B::Buffer<f32>,
         place: Place,
     ) -> Result<()> {
         backend.gemm(
-            x,
+            x.mat(),
             Transpose::No,
             self.weights(dense),
             Transpose::Yes,
@@ -172,14 +172,14 @@ impl Linear {
         &self,
         backend: &mut B,
         dense: &mut Dense<B>,
-        x: Mat<B::View<'_, f32>>,
-        gradient: Mat<B::View<'_, f32>>,
+        x: Operand<'_, B>,
+        gradient: Operand<'_, B>,
     ) -> Result<()> {
         let out = B::view_mut(&mut dense.gradients, self.weight.clone());
         backend.gemm(
-            gradient,
+            gradient.mat(),
             Transpose::Yes,
-            x,
+            x.mat(),
             Transpose::No,
             Accumulate::Replace,
             Mat::new(out, self.outputs, self.inputs),
@@ -192,12 +192,12 @@ impl Linear {
         &self,
         backend: &mut B,
         dense: &Dense<B>,
-        gradient: Mat<B::View<'_, f32>>,
+        gradient: Operand<'_, B>,
         out: &mut B::Buffer<f32>,
         place: Place,
     ) -> Result<()> {
         backend.gemm(
-            gradient,
+            gradient.mat(),
             Transpose::No,
             self.weights(dense),
             Transpose::No,

@@ -43,6 +43,39 @@ impl Place {
     }
 }
 
+/// A matrix inside a borrowed buffer: what layers read. Views of a backend can't be shortened to
+/// a common lifetime in generic code, plain references can.
+#[derive(Debug)]
+pub(crate) struct Operand<'a, B: Backend> {
+    buffer: &'a B::Buffer<f32>,
+    place: Place,
+}
+
+impl<B: Backend> Clone for Operand<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Operand<'_, B> {}
+
+impl<'a, B: Backend> Operand<'a, B> {
+    /// The matrix at `place` of `buffer`.
+    pub(crate) fn new(buffer: &'a B::Buffer<f32>, place: Place) -> Self {
+        Self { buffer, place }
+    }
+
+    /// Rows.
+    pub(crate) fn rows(self) -> usize {
+        self.place.rows
+    }
+
+    /// The backend's view of it.
+    pub(crate) fn mat(self) -> Mat<B::View<'a, f32>> {
+        self.place.of::<B>(self.buffer)
+    }
+}
+
 /// A buffer that grows to the largest batch seen and is then reused: no allocation in the step.
 #[derive(Debug)]
 pub(crate) struct Scratch<B: Backend> {

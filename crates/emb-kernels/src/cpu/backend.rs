@@ -84,6 +84,10 @@ impl Backend for Cpu {
     type ViewMut<'a, T: Scalar> = &'a mut [T];
     type Tables = CpuTables;
 
+    fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
+        self.install(work)
+    }
+
     fn name(&self) -> String {
         format!("cpu, {} thread(s), {:?}", self.team.threads(), self.instructions)
     }
@@ -311,6 +315,15 @@ impl Backend for Cpu {
                 threads, x0, u, bias, gradient, u_gradient, x0_gradient, bias_gradient,
             )
         })
+    }
+
+    fn fill(&mut self, x: Mat<&mut [f32]>, value: f32) -> Result<()> {
+        pointwise::fill(x, value)
+    }
+
+    fn add(&mut self, x: Mat<&[f32]>, out: Mat<&mut [f32]>) -> Result<()> {
+        let threads = self.team.threads();
+        self.team.run(|| pointwise::add(threads, x, out))
     }
 
     fn bce_with_logits(

@@ -37,3 +37,21 @@ pub(crate) fn bias_activation_backward(
     }
     Ok(())
 }
+
+/// Sets every element of a matrix.
+pub(crate) fn fill(x: Mat<&mut [f32]>, value: f32) -> Result<()> {
+    for row in x.data.chunks_mut(x.stride.max(1)).take(x.rows) {
+        row[..x.cols].fill(value);
+    }
+    Ok(())
+}
+
+/// `out += x`, element by element.
+pub(crate) fn add(_threads: usize, x: Mat<&[f32]>, out: Mat<&mut [f32]>) -> Result<()> {
+    for (row, x_row) in out.data.chunks_mut(out.stride.max(1)).zip(x.data.chunks(x.stride.max(1))).take(out.rows) {
+        for (value, x) in row[..out.cols].iter_mut().zip(x_row) {
+            *value += x;
+        }
+    }
+    Ok(())
+}

@@ -15,6 +15,8 @@ pub(super) struct Generator {
     dense: [DenseColumn; DENSE],
     features: Vec<SparseFeature>,
     teacher: Teacher,
+    /// Whether any feature is weighted, so that the batch has weights.
+    weighted: bool,
 }
 
 /// Dense values are `ln(1 + count)` with `count = floor(exp(mean + deviation * z))`.
@@ -32,6 +34,7 @@ struct SparseFeature {
     table: u64,
     bag: Bag,
     missing: f64,
+    weighted: bool,
 }
 
 impl Generator {
@@ -53,11 +56,19 @@ impl Generator {
                 table,
                 bag: feature.bag,
                 missing: feature.missing,
+                weighted: feature.weighted,
             }
         };
         let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
+        let weighted = features.iter().any(|feature| feature.weighted);
         let features = features.iter().map(sparse).collect();
-        Self { options: *options, dense, features, teacher: Teacher::new(seed, &names) }
+        let teacher = Teacher::new(seed, &names);
+        Self { options: *options, dense, features, teacher, weighted }
+    }
+
+    /// Whether ids carry weights.
+    pub(super) fn weighted(&self) -> bool {
+        self.weighted
     }
 
     /// Appends the sample's dense values and bags, and returns its raw logit, of no particular
@@ -105,8 +116,8 @@ impl Generator {
             };
             bags.values.push(row as i64);
             let mut weight = 1.0;
-            if self.options.weighted {
-                let drawn = 0.5 + random.uniform() as f32;
+            if self.weighted {
+                let drawn = if feature.weighted { 0.5 + random.uniform() as f32 } else { 1.0 };
                 bags.weights.push(drawn);
                 weight = f64::from(drawn);
             }

@@ -33,6 +33,9 @@ pub struct Feature {
     pub bag: Bag,
     /// Probability that the feature is missing: one id, `rows`.
     pub missing: f64,
+    /// Give every id a weight, uniform from 0.5 to 1.5. With one such feature the batch has
+    /// weights, 1 for the ids of the others.
+    pub weighted: bool,
 }
 
 impl Default for Feature {
@@ -51,6 +54,7 @@ impl Feature {
             exponent: 1.05,
             bag: Bag::Fixed(1),
             missing: 0.02,
+            weighted: false,
         }
     }
 
@@ -76,8 +80,6 @@ pub struct Options {
     pub signal: f64,
     /// Probability that a dense value is missing (0).
     pub dense_missing: f64,
-    /// Give every id a weight, uniform from 0.5 to 1.5.
-    pub weighted: bool,
 }
 
 impl Default for Options {
@@ -90,7 +92,6 @@ impl Default for Options {
             base_rate: 0.25,
             signal: 1.33,
             dense_missing: 0.05,
-            weighted: false,
         }
     }
 }

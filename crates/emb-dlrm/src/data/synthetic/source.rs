@@ -83,7 +83,7 @@ impl Synthetic {
                 probabilities.push(probability);
             }
         }
-        batch.refill(rows, &self.names, &self.bags, self.options.weighted)?;
+        batch.refill(rows, &self.names, &self.bags, self.generator.weighted())?;
         Ok(rows)
     }
 
