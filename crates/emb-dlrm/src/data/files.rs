@@ -56,11 +56,15 @@ fn matches_of(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let Component::Normal(name) = component else {
-            found.iter_mut().for_each(|path| path.push(component));
+            for path in &mut found {
+                path.push(component);
+            }
             continue;
         };
         if !is_pattern(name.as_bytes()) {
-            found.iter_mut().for_each(|path| path.push(name));
+            for path in &mut found {
+                path.push(name);
+            }
             found.retain(|path| path.exists());
             continue;
         }
