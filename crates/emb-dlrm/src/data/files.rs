@@ -41,14 +41,14 @@ fn check_regular(path: &Path) -> Result<()> {
     let kind = fs::metadata(path)
         .map_err(|source| Error::Io { path: path.to_owned(), source })?
         .file_type();
-    let what = if kind.is_file() {
-        return Ok(());
+    let path = path.to_owned();
+    if kind.is_file() {
+        Ok(())
     } else if kind.is_dir() {
-        "a directory"
+        Err(Error::Directory { path })
     } else {
-        "a pipe or a device"
-    };
-    Err(Error::NotAFile { path: path.to_owned(), what })
+        Err(Error::NotRegular { path })
+    }
 }
 
 /// Walks the components of a pattern, keeping the paths that match so far.

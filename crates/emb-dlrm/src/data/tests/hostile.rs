@@ -58,6 +58,7 @@ fn a_soft_label_of_strange_bytes_is_refused() {
 
 #[test]
 fn compressed_bombs_are_read_in_bounded_memory() {
+    // Other tests run at the same time and may add some tens of MiB to the peak.
     // 256 MiB of one byte without a line end, 256 KiB and less when compressed.
     const BYTES: usize = 256 << 20;
     let folder = Folder::new();
@@ -77,7 +78,7 @@ fn compressed_bombs_are_read_in_bounded_memory() {
         let error = read_file(&path, skipping()).expect_err("no good row").to_string();
         assert!(error.contains("0 rows (1 bad rows were skipped"), "{error}");
         let grown = peak_kib().zip(before).map(|(after, before)| after - before);
-        assert!(grown.is_none_or(|kib| kib < 64 << 10), "{grown:?} KiB more");
+        assert!(grown.is_none_or(|kib| kib < 128 << 10), "{grown:?} KiB more");
     }
 }
 
