@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 const SHOWN_BYTES: usize = 64;
 
 /// What to do with a row that cannot be parsed.
+///
+/// An id outside its table is no bad row but a wrong table: it is an error under both policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BadRowPolicy {

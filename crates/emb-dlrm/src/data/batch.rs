@@ -87,6 +87,9 @@ impl Batch {
     }
 
     /// Empties the batch.
+    ///
+    /// # Panics
+    /// Never: no bags of any features are consistent.
     pub fn clear(&mut self) {
         self.dense.clear();
         self.labels.clear();

@@ -34,8 +34,8 @@ impl Distinct {
 
 /// Takes ids and counts the distinct ones in at most a few MiB.
 ///
-/// Beyond the exact limit this is HyperLogLog with 2^14 registers (Flajolet et al.,
-/// "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm", 2007): each id
+/// Beyond the exact limit this is `HyperLogLog` with 2^14 registers (Flajolet et al.,
+/// "`HyperLogLog`: the analysis of a near-optimal cardinality estimation algorithm", 2007): each id
 /// is hashed, its first bits choose a register, which keeps the longest run of leading zeros seen
 /// in the others; the harmonic mean of `2^register` gives the count with standard error
 /// `1.04 / sqrt(2^14)`.

@@ -27,16 +27,20 @@ pub enum Error {
         /// The pattern as given.
         pattern: PathBuf,
     },
-    /// A path that is no regular file.
+    /// A directory where a file is wanted.
     #[error(
-        "{} is {what}, not a data file; name its files, for example {}",
+        "{} is a directory, not a data file; name its files, for example {}",
         path.display(), path.join("*").display()
     )]
-    NotAFile {
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A pipe or a device, which cannot be read twice.
+    #[error("{} is a pipe or a device, not a data file that can be read more than once", path.display())]
+    NotRegular {
         /// The path.
         path: PathBuf,
-        /// What is there instead.
-        what: &'static str,
     },
     /// A name that promises compression and a content that has none.
     #[error(

@@ -41,14 +41,14 @@ fn check_regular(path: &Path) -> Result<()> {
     let kind = fs::metadata(path)
         .map_err(|source| Error::Io { path: path.to_owned(), source })?
         .file_type();
-    let what = if kind.is_file() {
-        return Ok(());
+    let path = path.to_owned();
+    if kind.is_file() {
+        Ok(())
     } else if kind.is_dir() {
-        "a directory"
+        Err(Error::Directory { path })
     } else {
-        "a pipe or a device"
-    };
-    Err(Error::NotAFile { path: path.to_owned(), what })
+        Err(Error::NotRegular { path })
+    }
 }
 
 /// Walks the components of a pattern, keeping the paths that match so far.
@@ -56,11 +56,15 @@ fn matches_of(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let Component::Normal(name) = component else {
-            found.iter_mut().for_each(|path| path.push(component));
+            for path in &mut found {
+                path.push(component);
+            }
             continue;
         };
         if !is_pattern(name.as_bytes()) {
-            found.iter_mut().for_each(|path| path.push(name));
+            for path in &mut found {
+                path.push(name);
+            }
             found.retain(|path| path.exists());
             continue;
         }

@@ -92,8 +92,11 @@ pub(crate) fn parse(line: &[u8], layout: Layout, row: &mut Row) -> Result<(), Fa
         Layout::Ignored => drop(next()),
         Layout::Labelled { soft } => {
             let field = next();
-            row.label = label(&line[field.clone()], soft)
-                .map_err(|reason| Fault { column: Some(Column::Label), text: field, reason })?;
+            row.label = label(&line[field.clone()], soft).map_err(|reason| Fault {
+                column: Some(Column::Label),
+                text: field,
+                reason,
+            })?;
         }
     }
     for (column, integer) in row.integers.iter_mut().enumerate() {
@@ -117,7 +120,7 @@ pub(crate) fn parse(line: &[u8], layout: Layout, row: &mut Row) -> Result<(), Fa
 
 #[cold]
 fn fields_fault(line: &[u8], found: usize, expected: usize) -> Fault {
-    let commas = line.iter().filter(|&&byte| byte == b',').count();
+    let commas = line.iter().map(|&byte| usize::from(byte == b',')).sum();
     Fault { column: None, text: 0..line.len(), reason: Reason::Fields { found, expected, commas } }
 }
 

@@ -46,7 +46,7 @@ impl Rules {
 pub(crate) struct Rows {
     lines: Lines,
     line: u64,
-    rows: u64,
+    good: u64,
     skipped: u64,
     first_skipped: Option<Box<BadRow>>,
 }
@@ -54,22 +54,24 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn open(path: &Path, buffer: Vec<u8>) -> Result<Self> {
         let lines = Lines::new(Stream::open(path)?, buffer);
-        Ok(Self { lines, line: 0, rows: 0, skipped: 0, first_skipped: None })
+        Ok(Self { lines, line: 0, good: 0, skipped: 0, first_skipped: None })
     }
 
     /// Refuses a file without a single line.
     pub(crate) fn check_not_empty(&mut self) -> Result<()> {
         match self.lines.next_line(0)? {
-            Line::End => {
-                Err(Error::Empty { path: self.lines.stream().path().to_owned(), skipped: 0, first: None })
-            }
+            Line::End => Err(Error::Empty {
+                path: self.lines.stream().path().to_owned(),
+                skipped: 0,
+                first: None,
+            }),
             _ => Ok(()),
         }
     }
 
     /// Good rows handed out.
     pub(crate) fn rows(&self) -> u64 {
-        self.rows
+        self.good
     }
 
     /// The first row of this file that was skipped.
@@ -94,16 +96,21 @@ impl Rows {
     #[inline]
     pub(crate) fn next_row(&mut self, rules: &mut Rules, row: &mut Row) -> Result<bool> {
         loop {
-            let range = match self.lines.next_line(self.rows)? {
+            let range = match self.lines.next_line(self.good)? {
                 Line::At(range) => range,
                 Line::TooLong(text) => {
                     self.line += 1;
                     let reason = Reason::LineLength { limit: LINE_BYTES };
-                    self.refuse(rules, 0, Fault { column: None, text: 0..text.len(), reason }, text.start)?;
+                    self.refuse(
+                        rules,
+                        0,
+                        Fault { column: None, text: 0..text.len(), reason },
+                        text.start,
+                    )?;
                     continue;
                 }
                 Line::End => {
-                    if self.rows == 0 {
+                    if self.good == 0 {
                         let path = self.lines.stream().path().to_owned();
                         let (skipped, first) = (self.skipped, self.first_skipped.take());
                         return Err(Error::Empty { path, skipped, first });
@@ -120,7 +127,7 @@ impl Rows {
             match row::parse(line, layout, row) {
                 Ok(()) => {
                     rules.layout = Some(layout);
-                    self.rows += 1;
+                    self.good += 1;
                     return Ok(true);
                 }
                 Err(fault) => self.refuse(rules, layout.fields(), fault, range.start)?,
@@ -130,7 +137,13 @@ impl Rows {
 
     /// Counts a bad row or turns it into an error.
     #[cold]
-    fn refuse(&mut self, rules: &mut Rules, fields: usize, fault: Fault, start: usize) -> Result<()> {
+    fn refuse(
+        &mut self,
+        rules: &mut Rules,
+        fields: usize,
+        fault: Fault,
+        start: usize,
+    ) -> Result<()> {
         let path = self.lines.stream().path();
         let Fault { column, text, mut reason } = fault;
         if let (Reason::Fields { found, expected, .. }, Labels::Optional) =

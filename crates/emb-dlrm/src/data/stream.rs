@@ -39,8 +39,7 @@ impl Stream {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
-        let mut file =
-            Counted { file: BufReader::with_capacity(READ_BYTES, file), consumed: 0 };
+        let mut file = Counted { file: BufReader::with_capacity(READ_BYTES, file), consumed: 0 };
         let start = file.fill_buf().map_err(failed)?;
         if start.is_empty() {
             return Err(Error::Empty { path: path.to_owned(), skipped: 0, first: None });

@@ -6,8 +6,8 @@ use super::{Result, Score};
 /// The exact area under the ROC curve as a fraction of integers.
 ///
 /// AUC is the Mann-Whitney statistic: the share of pairs of one positive and one negative whose
-/// positive has the higher score, equal scores counting one half (Hanley and McNeil, "The meaning
-/// and use of the area under a receiver operating characteristic (ROC) curve", 1982).
+/// positive has the higher score, equal scores counting one half (J. A. Hanley and B. J. `McNeil`,
+/// "The meaning and use of the area under a receiver operating characteristic (ROC) curve", 1982).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Auc {
     /// Rows with label 1.
@@ -52,8 +52,7 @@ pub(crate) fn auc_of_sorted<S: Score>(sorted: &[S::Packed]) -> Auc {
     for group in sorted.chunk_by(|&a, &b| S::ties(a, b)) {
         let positives = group.iter().filter(|&&row| S::unpack(row).1).count() as u64;
         let negatives = group.len() as u64 - positives;
-        counts.doubled_wins +=
-            u128::from(positives) * u128::from(2 * counts.negatives + negatives);
+        counts.doubled_wins += u128::from(positives) * u128::from(2 * counts.negatives + negatives);
         counts.positives += positives;
         counts.negatives += negatives;
     }

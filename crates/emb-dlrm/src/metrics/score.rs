@@ -32,9 +32,9 @@ macro_rules! score {
 
             #[inline]
             fn pack(self, positive: bool) -> $packed {
+                const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 // Adding 0 turns -0 into 0.
                 let bits = (self + 0.0).to_bits();
-                const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 let ordered = if bits & SIGN == 0 { bits | SIGN } else { !bits };
                 <$packed>::from(ordered) << 1 | <$packed>::from(positive)
             }

@@ -44,7 +44,8 @@ impl Generator {
         let mut dense = [DenseColumn::default(); DENSE];
         for (j, column) in dense.iter_mut().enumerate() {
             let bits = mix(columns.wrapping_add(j as u64));
-            let (a, b) = ((bits >> 32) as f64 / 2_f64.powi(32), bits as u32 as f64 / 2_f64.powi(32));
+            let (a, b) =
+                ((bits >> 32) as f64 / 2_f64.powi(32), bits as u32 as f64 / 2_f64.powi(32));
             *column = DenseColumn { mean: 0.5 + 3.5 * a, deviation: 0.7 + 0.8 * b };
         }
         let sparse = |feature: &Feature| {
@@ -86,7 +87,7 @@ impl Generator {
             let bits = random.bits();
             let missing = random.uniform() < self.options.dense_missing;
             let log = column.mean + column.deviation * normal(bits);
-            let value = if missing { 0.0 } else { (1.0 + log.exp().floor()).ln() };
+            let value = if missing { 0.0 } else { (1.0 + log.exp() as u64 as f64).ln() };
             dense.push(value as f32);
             // The teacher sees what the model sees.
             *z = (value - column.mean) / column.deviation;

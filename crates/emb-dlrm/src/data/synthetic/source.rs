@@ -71,12 +71,8 @@ impl Synthetic {
         let rows = (indices.end - indices.start) as usize;
         for index in indices {
             let mut random = Stream::new(self.options.seed, index);
-            let logit = self.generator.draw(
-                &mut random,
-                &mut batch.dense,
-                &mut self.bags,
-                &mut self.means,
-            );
+            let logit =
+                self.generator.draw(&mut random, &mut batch.dense, &mut self.bags, &mut self.means);
             let probability = sigmoid(self.bias + self.scale * logit);
             batch.labels.push(f32::from(random.uniform() < probability));
             if let Some(probabilities) = &mut probabilities {
@@ -91,6 +87,9 @@ impl Synthetic {
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
+    ///
+    /// # Panics
+    /// Never: the teacher's probabilities and drawn labels are valid.
     pub fn teacher(&mut self, indices: Range<u64>) -> Result<EvalReport> {
         let mut metrics = EvalMetrics::<f64>::default();
         let (mut batch, mut probabilities) = (Batch::default(), Vec::new());

@@ -31,7 +31,8 @@ impl Teacher {
             *weight = normal(mix(key.wrapping_add(j as u64)));
         }
         normalize(&mut dense);
-        let weight = |name: &&str| 0.5 + (super::random::key(key, name) >> 11) as f64 / 2_f64.powi(53);
+        let weight =
+            |name: &&str| 0.5 + (super::random::key(key, name) >> 11) as f64 / 2_f64.powi(53);
         let mut features: Vec<f64> = names.iter().map(weight).collect();
         normalize(&mut features);
         Self { dense, pairs: (features.len() / 2).min(PAIRS), features }
@@ -49,7 +50,8 @@ impl Teacher {
     /// Effect of the features' means of first and second effects.
     #[inline]
     pub(super) fn sparse(&self, means: &[[f64; 2]]) -> f64 {
-        let single: f64 = self.features.iter().zip(means).map(|(weight, mean)| weight * mean[0]).sum();
+        let single: f64 =
+            self.features.iter().zip(means).map(|(weight, mean)| weight * mean[0]).sum();
         let pairs = means.as_chunks::<2>().0.iter().take(self.pairs);
         let pair: f64 = pairs.map(|[a, b]| a[1] * b[1]).sum();
         let scale = (SHARES[2] / self.pairs.max(1) as f64).sqrt();
@@ -66,5 +68,7 @@ pub(super) fn effects(table: u64, row: u64) -> [f64; 2] {
 
 fn normalize(weights: &mut [f64]) {
     let norm = weights.iter().map(|weight| weight * weight).sum::<f64>().sqrt();
-    weights.iter_mut().for_each(|weight| *weight /= norm);
+    for weight in weights {
+        *weight /= norm;
+    }
 }
