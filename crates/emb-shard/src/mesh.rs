@@ -67,7 +67,7 @@ impl Mesh {
     /// # Errors
     /// A rank outside the world.
     pub fn group_of(&self, rank: Rank) -> Result<GroupId> {
-        self.check(rank, self.world)?;
+        check(rank, self.world)?;
         Ok(GroupId::new(match self.layout {
             Layout::Strided => rank.get() % self.replicas(),
             Layout::Contiguous => rank.get() / self.group_ranks,
@@ -79,7 +79,7 @@ impl Mesh {
     /// # Errors
     /// A rank outside the world.
     pub fn replica_set_of(&self, rank: Rank) -> Result<ReplicaId> {
-        self.check(rank, self.world)?;
+        check(rank, self.world)?;
         Ok(ReplicaId::new(match self.layout {
             Layout::Strided => rank.get() / self.replicas(),
             Layout::Contiguous => rank.get() % self.group_ranks,
@@ -91,8 +91,8 @@ impl Mesh {
     /// # Errors
     /// A group or a replica set that does not exist.
     pub fn rank_of(&self, group: GroupId, set: ReplicaId) -> Result<Rank> {
-        self.check(group, self.replicas())?;
-        self.check(set, self.group_ranks)?;
+        check(group, self.replicas())?;
+        check(set, self.group_ranks)?;
         Ok(self.rank_at(group.get(), set.get()))
     }
 
@@ -104,7 +104,7 @@ impl Mesh {
         &self,
         group: GroupId,
     ) -> Result<impl ExactSizeIterator<Item = Rank> + use<>> {
-        self.check(group, self.replicas())?;
+        check(group, self.replicas())?;
         let mesh = *self;
         Ok((0..self.group_ranks).map(move |set| mesh.rank_at(group.get(), set)))
     }
@@ -117,7 +117,7 @@ impl Mesh {
         &self,
         set: ReplicaId,
     ) -> Result<impl ExactSizeIterator<Item = Rank> + use<>> {
-        self.check(set, self.group_ranks)?;
+        check(set, self.group_ranks)?;
         let mesh = *self;
         Ok((0..self.replicas()).map(move |group| mesh.rank_at(group, set.get())))
     }
@@ -128,12 +128,12 @@ impl Mesh {
             Layout::Contiguous => group * self.group_ranks + set,
         })
     }
+}
 
-    fn check<I: Id>(&self, id: I, count: u32) -> Result<()> {
-        if id.index() >= count as usize {
-            let (index, count) = (id.index() as u64, u64::from(count));
-            return Err(Error::NoSuch { kind: I::KIND, index, count });
-        }
-        Ok(())
+fn check<I: Id>(id: I, count: u32) -> Result<()> {
+    if id.index() >= count as usize {
+        let (index, count) = (id.index() as u64, u64::from(count));
+        return Err(Error::NoSuch { kind: I::KIND, index, count });
     }
+    Ok(())
 }
