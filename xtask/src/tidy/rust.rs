@@ -7,6 +7,9 @@ use crate::violation::Violation;
 const LINES: usize = 400;
 const TEST_LINES: usize = 600;
 
+/// How a file begins: with its doc, or with the README as its doc.
+const FIRST: [&str; 2] = ["//! ", "#![doc = include_str!("];
+
 /// Crate roots that must forbid `unsafe`.
 pub(crate) const FORBID_UNSAFE: [&str; 4] = [
     "crates/emb-dlrm/src/lib.rs",
@@ -24,7 +27,8 @@ pub(crate) fn check(file: &str, content: &str) -> Vec<Violation> {
         let message = format!("{lines} lines, the limit is {limit}: one idea a file");
         violations.push(Violation::new(file, lines, message));
     }
-    if !tests && !content.starts_with("//! ") {
+    let documented = FIRST.iter().any(|first| content.starts_with(first));
+    if !tests && !documented {
         violations.push(Violation::new(file, 1, "must begin with `//! ` and what the file is"));
     }
     for (index, line) in mask(content).lines().enumerate() {
@@ -73,6 +77,7 @@ mod tests {
             assert_eq!(lines(&check("src/a.rs", bad)), [message]);
         }
         assert_eq!(check("src/a.rs", "//! Doc.\n"), []);
+        assert_eq!(check("src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n"), []);
         assert_eq!(check("src/a/tests.rs", "use super::*;\n"), []);
     }
 
