@@ -5,7 +5,7 @@ use crate::markdown::table_rows;
 use crate::violation::Violation;
 use crate::workspace::Workspace;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Every edge between crates of the workspace; any other is a violation.
 const EDGES: [(&str, &str); 5] = [
@@ -115,39 +115,48 @@ fn listing(packages: &[Package], list: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for package in packages {
         for dependency in &package.dependencies {
-            let name = dependency.name.as_str();
-            if inside.contains(name) {
+            let pair = (dependency.name.as_str(), package.name.as_str());
+            if inside.contains(pair.0) {
                 continue;
             }
-            used.insert((name, &package.name));
-            let known =
-                listed.get(name).is_some_and(|(_, users)| users.contains(&package.name.as_str()));
+            used.insert(pair);
+            let known = listed.iter().any(|row| (row.name, row.user) == pair);
             if !known && !dependency.for_tests {
                 let message = format!(
-                    "dependency {name} of {} has no row in {LIST}: say why, instead of what, \
+                    "dependency {} of {} has no row in {LIST}: say why, instead of what, \
                      how many crates",
-                    package.name
+                    pair.0, pair.1
                 );
                 violations.push(Violation::new(&package.manifest(), 0, message));
             }
         }
     }
-    for (name, (line, users)) in &listed {
-        for user in users.iter().filter(|user| !used.contains(&(name, user))) {
+    for Row { line, name, user } in listed {
+        if !used.contains(&(name, user)) {
             let message = format!("{user} does not depend on {name}: remove it from the row");
-            violations.push(Violation::new(LIST, *line, message));
+            violations.push(Violation::new(LIST, line, message));
         }
     }
     violations
 }
 
-/// Rows whose first cell is a name in backticks: the line, and the crates of the second cell.
-fn listed(list: &str) -> BTreeMap<&str, (usize, Vec<&str>)> {
-    let rows = table_rows(list).filter_map(|(line, cells)| {
-        let name = cells.first()?.strip_prefix('`')?.strip_suffix('`')?;
-        Some((name, (line, cells.get(1)?.split(", ").collect())))
-    });
-    rows.collect()
+/// One crate of one row of the list.
+struct Row<'a> {
+    line: usize,
+    name: &'a str,
+    user: &'a str,
+}
+
+/// Rows whose first cell is a name in backticks, once for each crate of the second cell.
+fn listed(list: &str) -> Vec<Row<'_>> {
+    let mut listed = Vec::new();
+    for (line, cells) in table_rows(list) {
+        let name = cells[0].strip_prefix('`').and_then(|cell| cell.strip_suffix('`'));
+        if let (Some(name), Some(users)) = (name, cells.get(1)) {
+            listed.extend(users.split(", ").map(|user| Row { line, name, user }));
+        }
+    }
+    listed
 }
 
 #[cfg(test)]
@@ -227,7 +236,8 @@ mod tests {
     #[test]
     fn dependencies_and_their_list_agree_in_both_directions() {
         let packages = workspace("emb-comm: half libc (proptest)\nemb-shard: half");
-        let list = "| name | crates |\n|---|---|\n| `half` | emb-comm |\n| `rayon` | emb-comm |";
+        let list = "| name | crates |\n|---|---|\n| `half` | emb-comm |\n| `rayon` | emb-comm |\n\n\
+            | `proptest` | emb-comm |";
         assert_eq!(
             lines(&listing(&packages, list)),
             [
