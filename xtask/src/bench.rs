@@ -7,6 +7,9 @@ use serde_json::Value;
 /// Runs the benches named, or all, one after the other; what they print goes to the terminal.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure> {
     let benches = benches(&workspace.metadata()?);
+    if benches.is_empty() {
+        return Err("the workspace has no benches".into());
+    }
     for (package, bench) in chosen(&benches, names)? {
         eprintln!("{package}: {bench}");
         let arguments = ["bench", "-p", package, "--all-features", "--bench", bench];
