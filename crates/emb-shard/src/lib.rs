@@ -1,1 +1,55 @@
-//! emb-shard
+//! Where embedding rows live, as plain checked data.
+//!
+//! Three questions every sharded run asks are answered here without a device, a transport or a
+//! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
+//! ([`Mesh`]), and which owner has which row ([`RowMap`]).
+//!
+//! ```text
+//!   Tables   [name, rows, dim, ...]            what there is
+//!   Mesh     rank <-> (group, replica set)     who works together
+//!   RowMap   global row <-> (owner, local row) who has what
+//! ```
+//!
+//! A value of these types exists only if it is consistent: constructors check and return
+//! [`Error`], fields are private, and nothing can be changed afterwards.
+//!
+//! **It knows nothing of** devices, transports, training or files.
+//!
+//! ```
+//! use emb_shard::{Layout, Mesh, Rank, RowMap};
+//!
+//! let mesh = Mesh::new(8, 4, Layout::Strided)?;
+//! let group = mesh.group_of(Rank::new(5))?;
+//! let ranks: Vec<u32> = mesh.group_members(group)?.map(Rank::get).collect();
+//! assert_eq!(ranks, [1, 3, 5, 7]);
+//!
+//! // A table of ten rows, cut over the four ranks of a group.
+//! let map = RowMap::even(10, ranks.len())?;
+//! let place = map.locate(6)?;
+//! assert_eq!((place.owner, place.local), (2, 0));
+//! assert_eq!(map.global(2, 0)?, 6);
+//! # Ok::<(), emb_shard::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod ids;
+mod mesh;
+mod row_map;
+mod table;
+mod typed_vec;
+
+pub use error::Error;
+pub use ids::{Bytes, ColRange, FeatureId, GroupId, Id, Rank, ReplicaId, RowRange, TableId};
+pub use mesh::{Layout, Mesh};
+pub use row_map::{Place, RowMap, RowMapKind};
+pub use table::{Table, TableOptions, Tables};
+pub use typed_vec::TypedVec;
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Runs the examples of the README with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
