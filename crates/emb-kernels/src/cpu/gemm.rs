@@ -28,8 +28,8 @@ const SERIAL: usize = 64 * 64 * 64;
 
 /// `out = op(a) * op(b)` or `out += op(a) * op(b)`; call it inside the pool of `threads` threads.
 ///
-/// Moves `k * n + m * n` floats once and `m * k` floats once for every 1024 columns, for
-/// `2 * m * n * k` flops.
+/// For `2 * m * n * k` flops it reads `b` once on every thread, `a` once for every 1024 columns,
+/// and `out` once for every 256 of `k`.
 ///
 /// # Errors
 /// Shapes that do not multiply, a matrix beyond its data; nothing has been written then.
@@ -56,8 +56,10 @@ pub fn gemm(
         over_rows(threads, 1, out, &|first, out| {
             vector::rows_times_column(&a, &b.data[..k], first, accumulate, out);
         });
-    } else if m == 1 && transpose_b == Transpose::No {
-        vector::row_times_rows(&a, transpose_a, &b, accumulate, out);
+    } else if transpose_b == Transpose::No && (m == 1 || (1..=2).contains(&k)) {
+        over_rows(threads, 1, out, &|first, out| {
+            vector::rows_times_rows(&a, transpose_a, &b, first, accumulate, out);
+        });
     } else {
         dispatch(threads, &Operands { a, transpose_a, b, transpose_b, k }, accumulate, out);
     }
@@ -146,14 +148,19 @@ fn blocks<const MR: usize, const NR: usize>(
             for row in (0..out.rows).step_by(MC) {
                 let rows = (row, MC.min(out.rows - row));
                 let block = Block { panels, depths, column, rows, load };
-                match operands.transpose_a {
-                    Transpose::No => block.of_rows(kernel, &operands.a, first, out),
-                    Transpose::Yes => {
-                        let strip = (first + row, rows.1);
-                        let used = pack::from_rows::<MR>(&operands.a, depths, strip, packed_a);
-                        block.of_columns(kernel, packed_a[..used].as_chunks::<MR>().0, out);
+                let strips = (first + row, rows.1);
+                let used = match operands.transpose_a {
+                    // With few panels a copy would cost more than it saves.
+                    Transpose::No if columns.1 <= 2 * NR => {
+                        block.of_rows(kernel, &operands.a, first, out);
+                        continue;
                     }
-                }
+                    Transpose::No => {
+                        pack::from_columns::<MR>(&operands.a, depths, strips, packed_a)
+                    }
+                    Transpose::Yes => pack::from_rows::<MR>(&operands.a, depths, strips, packed_a),
+                };
+                block.of_columns(kernel, packed_a[..used].as_chunks::<MR>().0, out);
             }
         }
     }
@@ -174,7 +181,7 @@ struct Block<'a, const NR: usize> {
 }
 
 impl<const NR: usize> Block<'_, NR> {
-    /// With the first operand read where it lies, row by row.
+    /// With the first operand read where it lies.
     fn of_rows<const MR: usize>(
         &self,
         kernel: impl Kernel<MR, NR>,

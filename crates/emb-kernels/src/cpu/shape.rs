@@ -82,10 +82,7 @@ pub(crate) fn split(mat: Mat<&mut [f32]>, at: usize) -> (Mat<&mut [f32]>, Mat<&m
     let Mat { data, rows, cols, stride } = mat;
     let middle = (at * stride).min(data.len());
     let (head, tail) = data.split_at_mut(middle);
-    (
-        Mat::with_stride(head, at, cols, stride),
-        Mat::with_stride(tail, rows - at, cols, stride),
-    )
+    (Mat::with_stride(head, at, cols, stride), Mat::with_stride(tail, rows - at, cols, stride))
 }
 
 /// The same matrix, borrowed for a shorter time.

@@ -11,6 +11,9 @@ pub(super) const MC: usize = 96;
 /// Columns of a block of the second operand: `KC * NC` floats are 1 MiB, a part of L3.
 pub(super) const NC: usize = 1024;
 
+/// Rows that are packed together.
+const ROWS: usize = 4;
+
 /// Floats in a cache line.
 const LINE: usize = 16;
 
@@ -41,16 +44,20 @@ pub(super) fn from_rows<const W: usize>(
 ) -> usize {
     let panels = cols.div_ceil(W);
     let (out, _) = out[..panels * kc * W].as_chunks_mut::<W>();
-    for (p, panel) in out.chunks_exact_mut(kc).enumerate() {
-        let column = first + p * W;
-        let width = W.min(first + cols - column);
-        for (k, to) in panel.iter_mut().enumerate() {
-            let from = &mat.data[(depth + k) * mat.stride + column..];
-            if width == W {
-                *to = *from.first_chunk().expect("invariant: W columns are left");
-            } else {
-                to[..width].copy_from_slice(&from[..width]);
-                to[width..].fill(0.0);
+    // A few rows at a time, so that lines of rows a power of two apart stay in L1 for all panels.
+    for k0 in (0..kc).step_by(ROWS) {
+        for p in 0..panels {
+            let column = first + p * W;
+            let width = W.min(first + cols - column);
+            let to = &mut out[p * kc + k0..][..ROWS.min(kc - k0)];
+            for (k, to) in to.iter_mut().enumerate() {
+                let from = &mat.data[(depth + k0 + k) * mat.stride + column..];
+                if width == W {
+                    *to = *from.first_chunk().expect("invariant: W columns are left");
+                } else {
+                    to[..width].copy_from_slice(&from[..width]);
+                    to[width..].fill(0.0);
+                }
             }
         }
     }
@@ -68,17 +75,16 @@ pub(super) fn from_columns<const W: usize>(
     let panels = rows.div_ceil(W);
     let (out, _) = out[..panels * kc * W].as_chunks_mut::<W>();
     for (p, panel) in out.chunks_exact_mut(kc).enumerate() {
-        for w in 0..W {
-            let row = p * W + w;
-            if row < rows {
-                let from = &mat.data[(first + row) * mat.stride + depth..][..kc];
-                for (to, &from) in panel.iter_mut().zip(from) {
-                    to[w] = from;
-                }
-            } else {
-                for to in panel.iter_mut() {
-                    to[w] = 0.0;
-                }
+        let row = |w: usize| {
+            // Rows beyond the last repeat it; what they give is thrown away.
+            let row = first + (p * W + w).min(rows - 1);
+            &mat.data[row * mat.stride + depth..][..kc]
+        };
+        for w in (0..W - 1).step_by(2) {
+            let (a, b) = (row(w), row(w + 1));
+            for ((to, &a), &b) in panel.iter_mut().zip(a).zip(b) {
+                to[w] = a;
+                to[w + 1] = b;
             }
         }
     }

@@ -54,7 +54,11 @@ impl Case {
             )
             .expect("the shapes fit");
         };
-        if threads > 1 { pool(threads).install(|| product(&mut out)) } else { product(&mut out) }
+        if threads > 1 {
+            pool(threads).install(|| product(&mut out))
+        } else {
+            product(&mut out)
+        }
         out
     }
 
@@ -129,7 +133,8 @@ fn equals_the_reference_for_every_orientation() {
 
 #[test]
 fn one_two_and_three_threads_give_the_same_bits() {
-    for case in cases(&[(96, 64, 64), (97, 65, 513), (130, 512, 13), (64, 256, 640), (2048, 1, 256)])
+    for case in
+        cases(&[(96, 64, 64), (97, 65, 513), (130, 512, 13), (64, 256, 640), (2048, 1, 256)])
     {
         let one = case.run(1);
         for threads in [2, 3] {

@@ -1,5 +1,8 @@
 //! Products with one column or one row, which the tiles would mostly compute for nothing.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::is_x86_feature_detected;
+
 use crate::cpu::shape::{row, row_mut};
 use crate::{Accumulate, Mat, Transpose};
 
@@ -25,6 +28,57 @@ pub(super) fn rows_times_column(
     b: &[f32],
     first: usize,
     accumulate: Accumulate,
+    out: Mat<&mut [f32]>,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the features of the function were detected just now.
+        return unsafe { fma::rows_times_column(a, b, first, accumulate, out) };
+    }
+    dots(a, b, first, accumulate, out);
+}
+
+/// `out[i] (+)= sum over k of op(a)[first + i, k] * (row k of b)`; the same chains as the tiles'.
+pub(super) fn rows_times_rows(
+    a: &Mat<&[f32]>,
+    transpose_a: Transpose,
+    b: &Mat<&[f32]>,
+    first: usize,
+    accumulate: Accumulate,
+    mut out: Mat<&mut [f32]>,
+) {
+    #[cfg(target_arch = "x86_64")]
+    let fused = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    for i in 0..out.rows {
+        let (start, step) = match transpose_a {
+            Transpose::No => ((first + i) * a.stride, 1),
+            Transpose::Yes => (first + i, a.stride),
+        };
+        let out = row_mut(&mut out, i);
+        if accumulate == Accumulate::Replace {
+            out.fill(0.0);
+        }
+        let scales = (0..b.rows).map(|k| a.data[start + k * step]);
+        #[cfg(target_arch = "x86_64")]
+        if fused {
+            // SAFETY: the features of the function were detected just now.
+            unsafe { fma::add_rows(scales, b, out) };
+            continue;
+        }
+        for (k, scale) in scales.enumerate() {
+            for (out, b) in out.iter_mut().zip(row(b, k)) {
+                *out += scale * b;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dots(
+    a: &Mat<&[f32]>,
+    b: &[f32],
+    first: usize,
+    accumulate: Accumulate,
     mut out: Mat<&mut [f32]>,
 ) {
     for i in 0..out.rows {
@@ -38,7 +92,8 @@ pub(super) fn rows_times_column(
 }
 
 /// The inner product: lane `l` adds the elements `l`, `l + 32`, .. in turn, then halves of the
-/// lanes are added, then what is left over in turn.
+/// lanes are added, then what is left over in turn. Not fused, so every machine agrees.
+#[inline(always)]
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a_lines, a_rest) = a.as_chunks::<LANES>();
     let (b_lines, b_rest) = b.as_chunks::<LANES>();
@@ -59,39 +114,28 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a_rest.iter().zip(b_rest).fold(lanes[0], |sum, (a, b)| sum + a * b)
 }
 
-/// `out (+)= sum over k of a[k] * (row k of b)` for one row of output; the same chains as the tiles'.
-pub(super) fn row_times_rows(
-    a: &Mat<&[f32]>,
-    transpose_a: Transpose,
-    b: &Mat<&[f32]>,
-    accumulate: Accumulate,
-    mut out: Mat<&mut [f32]>,
-) {
-    let out = row_mut(&mut out, 0);
-    if accumulate == Accumulate::Replace {
-        out.fill(0.0);
-    }
-    let step = if transpose_a == Transpose::Yes { a.stride } else { 1 };
-    let scales = (0..b.rows).map(|k| a.data[k * step]);
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the features of the function were detected just now.
-        return unsafe { add_rows_fma(scales, b, out) };
-    }
-    for (k, scale) in scales.enumerate() {
-        for (out, b) in out.iter_mut().zip(row(b, k)) {
-            *out += scale * b;
-        }
-    }
-}
-
-/// `out += sum of scale[k] * (row k of b)`, each step fused.
+/// The same loops with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn add_rows_fma(scales: impl Iterator<Item = f32>, b: &Mat<&[f32]>, out: &mut [f32]) {
-    for (k, scale) in scales.enumerate() {
-        for (out, b) in out.iter_mut().zip(row(b, k)) {
-            *out = scale.mul_add(*b, *out);
+mod fma {
+    use super::{Accumulate, Mat, dots, row};
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn rows_times_column(
+        a: &Mat<&[f32]>,
+        b: &[f32],
+        first: usize,
+        accumulate: Accumulate,
+        out: Mat<&mut [f32]>,
+    ) {
+        dots(a, b, first, accumulate, out);
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn add_rows(scales: impl Iterator<Item = f32>, b: &Mat<&[f32]>, out: &mut [f32]) {
+        for (k, scale) in scales.enumerate() {
+            for (out, b) in out.iter_mut().zip(row(b, k)) {
+                *out = scale.mul_add(*b, *out);
+            }
         }
     }
 }
