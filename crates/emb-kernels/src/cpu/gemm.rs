@@ -12,15 +12,15 @@
 //! Nothing is allocated, but the packing room of a thread (1.1 MiB) at its first product;
 //! [`warm_up`] makes it for a whole pool.
 
-mod kernel;
-mod pack;
+pub(in crate::cpu) mod kernel;
+pub(in crate::cpu) mod pack;
 #[cfg(test)]
 mod tests;
 mod vector;
 
 use crate::cpu::shape::{self, names, over_rows, same};
 use crate::{Accumulate, Mat, Result, Transpose};
-use kernel::{Kernel, Portable};
+use kernel::{Kernel, Panel, WithKernel};
 use pack::{KC, MC, NC};
 
 /// Products of fewer multiply-adds stay on one thread.
@@ -61,7 +61,8 @@ pub fn gemm(
             vector::rows_times_rows(&a, transpose_a, &b, first, accumulate, out);
         });
     } else {
-        dispatch(threads, &Operands { a, transpose_a, b, transpose_b, k }, accumulate, out);
+        let operands = Operands { a, transpose_a, b, transpose_b, k };
+        kernel::dispatch(Product { threads, operands, accumulate, out });
     }
     Ok(())
 }
@@ -92,33 +93,24 @@ fn oriented<V>(mat: &Mat<V>, transpose: Transpose) -> (usize, usize) {
     }
 }
 
-/// Chooses the tiles that the processor has.
-fn dispatch(threads: usize, operands: &Operands<'_>, how: Accumulate, out: Mat<&mut [f32]>) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if let Some(kernel) = kernel::Avx512::detect() {
-            return parallel(kernel, threads, operands, how, out);
-        }
-        if let Some(kernel) = kernel::Avx2::detect() {
-            return parallel(kernel, threads, operands, how, out);
-        }
-    }
-    parallel(Portable, threads, operands, how, out);
+/// A product, to be run with the tiles of this processor.
+struct Product<'a> {
+    threads: usize,
+    operands: Operands<'a>,
+    accumulate: Accumulate,
+    out: Mat<&'a mut [f32]>,
 }
 
-/// Gives each thread whole strips of `MR` rows; the second operand is packed by each for itself.
-fn parallel<const MR: usize, const NR: usize>(
-    kernel: impl Kernel<MR, NR>,
-    threads: usize,
-    operands: &Operands<'_>,
-    accumulate: Accumulate,
-    out: Mat<&mut [f32]>,
-) {
-    over_rows(threads, MR, out, &|first, mut out| {
-        pack::with_panels(|packed_a, packed_b| {
-            blocks(kernel, operands, accumulate, first, &mut out, packed_a, packed_b);
+impl WithKernel for Product<'_> {
+    /// Gives each thread whole strips of `MR` rows; each packs the second operand for itself.
+    fn run<const MR: usize, const NR: usize>(self, kernel: impl Kernel<MR, NR>) {
+        let Self { threads, operands, accumulate, out } = self;
+        over_rows(threads, MR, out, &|first, mut out| {
+            pack::with_panels(|packed_a, packed_b| {
+                blocks(kernel, &operands, accumulate, first, &mut out, packed_a, packed_b);
+            });
         });
-    });
+    }
 }
 
 /// Rows `first..first + out.rows` of the product.
@@ -144,23 +136,24 @@ fn blocks<const MR: usize, const NR: usize>(
                 Transpose::No => pack::from_rows::<NR>(&operands.b, depths, columns, packed_b),
                 Transpose::Yes => pack::from_columns::<NR>(&operands.b, depths, columns, packed_b),
             };
-            let (panels, _) = packed_b[..used].as_chunks::<NR>();
+            let panels = &packed_b[..used];
             for row in (0..out.rows).step_by(MC) {
                 let rows = (row, MC.min(out.rows - row));
-                let block = Block { panels, depths, column, rows, load };
+                let block = Block::<NR> { panels, depths, column, rows, load };
                 let strips = (first + row, rows.1);
-                let used = match operands.transpose_a {
-                    // With few panels a copy would cost more than it saves.
-                    Transpose::No if columns.1 <= 2 * NR => {
-                        block.of_rows(kernel, &operands.a, first, out);
-                        continue;
-                    }
+                // With few panels a packed copy would cost more than it saves.
+                let few = columns.1 <= 2 * NR;
+                match operands.transpose_a {
+                    Transpose::No if few => block.of_rows(kernel, &operands.a, first, out),
                     Transpose::No => {
-                        pack::from_columns::<MR>(&operands.a, depths, strips, packed_a)
+                        pack::from_columns::<MR>(&operands.a, depths, strips, packed_a);
+                        block.of_columns(kernel, packed_a, out);
                     }
-                    Transpose::Yes => pack::from_rows::<MR>(&operands.a, depths, strips, packed_a),
-                };
-                block.of_columns(kernel, packed_a[..used].as_chunks::<MR>().0, out);
+                    Transpose::Yes => {
+                        pack::from_rows::<MR>(&operands.a, depths, strips, packed_a);
+                        block.of_columns(kernel, packed_a, out);
+                    }
+                }
             }
         }
     }
@@ -168,8 +161,8 @@ fn blocks<const MR: usize, const NR: usize>(
 
 /// One packed block of the second operand against one block of rows of the first.
 struct Block<'a, const NR: usize> {
-    /// Panels `[kc][NR]`.
-    panels: &'a [[f32; NR]],
+    /// Panels `[kc][NR]`, one after the other.
+    panels: &'a [f32],
     /// First `k` and count.
     depths: (usize, usize),
     /// First column of the output.
@@ -203,13 +196,13 @@ impl<const NR: usize> Block<'_, NR> {
     fn of_columns<const MR: usize>(
         &self,
         kernel: impl Kernel<MR, NR>,
-        strips: &[[f32; MR]],
+        strips: &[f32],
         out: &mut Mat<&mut [f32]>,
     ) {
         let kc = self.depths.1;
         self.tiles::<MR>(out, |strip, panel, c, stride| {
-            let at = (strip - self.rows.0) / MR * kc;
-            kernel.columns(&strips[at..][..kc], panel, c, stride, self.load);
+            let at = (strip - self.rows.0) * kc;
+            kernel.columns(&strips[at..], MR, panel, c, stride, self.load);
         });
     }
 
@@ -218,10 +211,11 @@ impl<const NR: usize> Block<'_, NR> {
     fn tiles<const MR: usize>(
         &self,
         out: &mut Mat<&mut [f32]>,
-        tile: impl Fn(usize, &[[f32; NR]], &mut [f32], usize),
+        tile: impl Fn(usize, Panel<'_>, &mut [f32], usize),
     ) {
         let end = self.rows.0 + self.rows.1;
-        for (p, panel) in self.panels.chunks_exact(self.depths.1).enumerate() {
+        for (p, panel) in self.panels.chunks_exact(self.depths.1 * NR).enumerate() {
+            let panel = Panel::packed::<NR>(panel);
             let column = self.column + p * NR;
             let width = NR.min(out.cols - column);
             for strip in (self.rows.0..end).step_by(MR) {

@@ -5,47 +5,119 @@
 //! `c = fma(a[k], b[k], c)` with `k` ascending, so neither the tile size nor the instruction set
 //! (AVX2 or AVX-512) nor the cut of `k` into blocks changes a bit of it.
 
-/// The tiles of one instruction set; a value exists only where the processor has it.
-pub(super) trait Kernel<const MR: usize, const NR: usize>: Copy + Send + Sync {
-    /// `c[MR, NR] (+)= a * b`, with `a` given as `MR` rows of at least `b.len()` elements.
-    /// `load`: whether the chain begins with what is in `c`, else with 0.
-    fn rows(self, a: [&[f32]; MR], b: &[[f32; NR]], c: &mut [f32], stride: usize, load: bool);
+/// `NR` columns of the second operand: element `(k, j)` is at `k * stride + j`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cpu) struct Panel<'a> {
+    data: &'a [f32],
+    stride: usize,
+    depth: usize,
+}
 
-    /// The same with `a` given transposed: `b.len()` columns of `MR` elements.
-    fn columns(self, a: &[[f32; MR]], b: &[[f32; NR]], c: &mut [f32], stride: usize, load: bool);
+impl<'a> Panel<'a> {
+    /// A panel that was packed: `data` is `[depth][NR]`.
+    pub(in crate::cpu) fn packed<const NR: usize>(data: &'a [f32]) -> Self {
+        Self { data, stride: NR, depth: data.len() / NR }
+    }
+
+    /// A panel where it lies, in rows `stride` apart.
+    pub(in crate::cpu) fn strided(data: &'a [f32], stride: usize, depth: usize) -> Self {
+        Self { data, stride, depth }
+    }
+
+    /// Asserts that the elements of `nr` columns exist; kernels rely on it.
+    #[inline(always)]
+    fn assert_inside(&self, nr: usize) {
+        assert_inside(self.data, self.stride, self.depth, nr);
+    }
+}
+
+/// Asserts that `depth` rows of `width`, `stride` apart, are inside `data`.
+#[inline(always)]
+fn assert_inside(data: &[f32], stride: usize, depth: usize, width: usize) {
+    let need = depth.checked_sub(1).map(|last| last.checked_mul(stride).map(|at| at + width));
+    assert!(
+        need.is_none_or(|need| need.is_some_and(|need| need <= data.len())),
+        "operand too short"
+    );
+}
+
+/// The tiles of one instruction set; a value exists only where the processor has it.
+pub(in crate::cpu) trait Kernel<const MR: usize, const NR: usize>:
+    Copy + Send + Sync
+{
+    /// `c[MR, NR] (+)= a * b`, with `a` given as `MR` rows of at least `b.depth` elements.
+    /// `load`: whether the chain begins with what is in `c`, else with 0.
+    fn rows(self, a: [&[f32]; MR], b: Panel<'_>, c: &mut [f32], stride: usize, load: bool);
+
+    /// The same with `a` given transposed: element `(i, k)` is at `k * a_stride + i`.
+    fn columns(
+        self,
+        a: &[f32],
+        a_stride: usize,
+        b: Panel<'_>,
+        c: &mut [f32],
+        stride: usize,
+        load: bool,
+    );
+}
+
+/// Something generic over the tiles, called once with those of this processor.
+pub(in crate::cpu) trait WithKernel {
+    /// Runs with the tiles.
+    fn run<const MR: usize, const NR: usize>(self, kernel: impl Kernel<MR, NR>);
+}
+
+/// Calls `work` with the widest tiles that the processor has.
+pub(in crate::cpu) fn dispatch(work: impl WithKernel) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(kernel) = Avx512::detect() {
+            return work.run(kernel);
+        }
+        if let Some(kernel) = Avx2::detect() {
+            return work.run(kernel);
+        }
+    }
+    work.run(Portable);
 }
 
 /// Plain multiply and add, for processors without FMA.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Portable;
+pub(in crate::cpu) struct Portable;
 
 impl Kernel<4, 8> for Portable {
     #[inline(always)]
-    fn rows(self, a: [&[f32]; 4], b: &[[f32; 8]], c: &mut [f32], stride: usize, load: bool) {
+    fn rows(self, a: [&[f32]; 4], b: Panel<'_>, c: &mut [f32], stride: usize, load: bool) {
         portable(b, c, stride, load, |k| a.map(|row| row[k]));
     }
 
     #[inline(always)]
-    fn columns(self, a: &[[f32; 4]], b: &[[f32; 8]], c: &mut [f32], stride: usize, load: bool) {
-        portable(b, c, stride, load, |k| a[k]);
+    fn columns(
+        self,
+        a: &[f32],
+        a_stride: usize,
+        b: Panel<'_>,
+        c: &mut [f32],
+        stride: usize,
+        load: bool,
+    ) {
+        portable(b, c, stride, load, |k| {
+            *a[k * a_stride..].first_chunk().expect("invariant: MR elements of each column")
+        });
     }
 }
 
 /// The tile of [`Portable`].
-fn portable(
-    b: &[[f32; 8]],
-    c: &mut [f32],
-    stride: usize,
-    load: bool,
-    a: impl Fn(usize) -> [f32; 4],
-) {
+fn portable(b: Panel<'_>, c: &mut [f32], stride: usize, load: bool, a: impl Fn(usize) -> [f32; 4]) {
     let mut tile = [[0.0f32; 8]; 4];
     if load {
         for (i, tile) in tile.iter_mut().enumerate() {
             tile.copy_from_slice(&c[i * stride..][..8]);
         }
     }
-    for (k, b) in b.iter().enumerate() {
+    for k in 0..b.depth {
+        let b: &[f32; 8] =
+            b.data[k * b.stride..].first_chunk().expect("invariant: NR elements of each row");
         for (tile, a) in tile.iter_mut().zip(a(k)) {
             for (tile, b) in tile.iter_mut().zip(b) {
                 *tile += a * b;
@@ -80,7 +152,7 @@ macro_rules! tiles {
             fn rows(
                 self,
                 a: [&[f32]; $mr],
-                b: &[[f32; $nr]],
+                b: Panel<'_>,
                 c: &mut [f32],
                 stride: usize,
                 load: bool,
@@ -92,18 +164,20 @@ macro_rules! tiles {
             #[inline(always)]
             fn columns(
                 self,
-                a: &[[f32; $mr]],
-                b: &[[f32; $nr]],
+                a: &[f32],
+                a_stride: usize,
+                b: Panel<'_>,
                 c: &mut [f32],
                 stride: usize,
                 load: bool,
             ) {
                 // SAFETY: `self` exists, so `detect` found the features of the function.
-                unsafe { $module::columns(a, b, c, stride, load) }
+                unsafe { $module::columns(a, a_stride, b, c, stride, load) }
             }
         }
 
         mod $module {
+            use super::{Panel, assert_inside};
             use std::arch::x86_64::{$fma, $load, $splat, $store, $vector, $zero};
 
             const LANES: usize = $nr / 2;
@@ -115,17 +189,23 @@ macro_rules! tiles {
             $(#[target_feature(enable = $feature)])+
             pub(super) fn rows(
                 a: [&[f32]; $mr],
-                b: &[[f32; $nr]],
+                b: Panel<'_>,
                 c: &mut [f32],
                 stride: usize,
                 load: bool,
             ) {
-                let a = a.map(|row| &row[..b.len()]);
+                b.assert_inside($nr);
+                for row in a {
+                    assert!(row.len() >= b.depth, "rows of the first operand are too short");
+                }
                 let mut tile = begin(c, stride, load);
-                for (k, b) in b.iter().enumerate() {
-                    let (low, high) = halves(b);
+                for k in 0..b.depth {
+                    // SAFETY: `k < depth`, and row `k` of the panel was asserted to exist.
+                    let row = unsafe { b.data.get_unchecked(k * b.stride..) };
+                    let (low, high) = halves(row);
                     for i in 0..$mr {
-                        let x = $splat(a[i][k]);
+                        // SAFETY: `k < depth`, which no row is shorter than.
+                        let x = $splat(unsafe { *a[i].get_unchecked(k) });
                         tile[i][0] = $fma(x, low, tile[i][0]);
                         tile[i][1] = $fma(x, high, tile[i][1]);
                     }
@@ -135,17 +215,23 @@ macro_rules! tiles {
 
             $(#[target_feature(enable = $feature)])+
             pub(super) fn columns(
-                a: &[[f32; $mr]],
-                b: &[[f32; $nr]],
+                a: &[f32],
+                a_stride: usize,
+                b: Panel<'_>,
                 c: &mut [f32],
                 stride: usize,
                 load: bool,
             ) {
+                b.assert_inside($nr);
+                assert_inside(a, a_stride, b.depth, $mr);
                 let mut tile = begin(c, stride, load);
-                for (a, b) in a.iter().zip(b) {
-                    let (low, high) = halves(b);
+                for k in 0..b.depth {
+                    // SAFETY: `k < depth`, and row `k` of the panel was asserted to exist.
+                    let row = unsafe { b.data.get_unchecked(k * b.stride..) };
+                    let (low, high) = halves(row);
                     for i in 0..$mr {
-                        let x = $splat(a[i]);
+                        // SAFETY: `k < depth` and `i < MR`, asserted to be inside.
+                        let x = $splat(unsafe { *a.get_unchecked(k * a_stride + i) });
                         tile[i][0] = $fma(x, low, tile[i][0]);
                         tile[i][1] = $fma(x, high, tile[i][1]);
                     }
@@ -159,8 +245,7 @@ macro_rules! tiles {
                 let mut tile = [[$zero(); 2]; $mr];
                 if load {
                     for (i, tile) in tile.iter_mut().enumerate() {
-                        let row = c[i * stride..].first_chunk().expect("invariant: NR columns");
-                        (tile[0], tile[1]) = halves(row);
+                        (tile[0], tile[1]) = halves(&c[i * stride..][..$nr]);
                     }
                 }
                 tile
@@ -180,15 +265,17 @@ macro_rules! tiles {
                 }
             }
 
+            /// The first `NR` elements of `row`, which every caller has shown to exist.
             #[inline]
             $(#[target_feature(enable = $feature)])+
-            fn halves(row: &[f32; $nr]) -> ($vector, $vector) {
-                let (low, high) = row.split_at(LANES);
-                // SAFETY: `low` has `LANES` elements, the load reads as many.
-                let first = unsafe { $load(low.as_ptr()) };
-                // SAFETY: `high` has `NR - LANES = LANES` elements, the load reads as many.
-                let second = unsafe { $load(high.as_ptr()) };
-                (first, second)
+            fn halves(row: &[f32]) -> ($vector, $vector) {
+                debug_assert!(row.len() >= $nr);
+                // SAFETY: `row` has at least `NR` elements, the load reads the first `LANES`.
+                let first = unsafe { $load(row.as_ptr()) };
+                // SAFETY: `row` has at least `NR = 2 * LANES` elements.
+                let second = unsafe { row.as_ptr().add(LANES) };
+                // SAFETY: `LANES` elements follow `second` in `row`.
+                (first, unsafe { $load(second) })
             }
         }
     };

@@ -22,21 +22,33 @@ thread_local! {
 }
 
 /// Calls `work` with this thread's room for a packed `[MC, KC]` block of the first operand and a
-/// `[KC, NC]` block of the second, each at a cache line; made at the thread's first call.
+/// `[KC, NC]` block of the second.
 pub(super) fn with_panels<R>(work: impl FnOnce(&mut [f32], &mut [f32]) -> R) -> R {
+    with_room(MC * KC, KC * NC, work)
+}
+
+/// Calls `work` with two pieces of this thread's scratch room, each beginning at a cache line. The
+/// first call makes room for [`with_panels`]; later ones allocate only for more than that.
+pub(in crate::cpu) fn with_room<R>(
+    first: usize,
+    second: usize,
+    work: impl FnOnce(&mut [f32], &mut [f32]) -> R,
+) -> R {
+    let first_lines = first.next_multiple_of(LINE);
     PANELS.with_borrow_mut(|panels| {
-        if panels.is_empty() {
-            panels.resize(MC * KC + KC * NC + LINE, 0.0);
+        let need = (first_lines + second).max(MC * KC + KC * NC) + LINE;
+        if panels.len() < need {
+            panels.resize(need, 0.0);
         }
         let skip = panels.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        let (a, b) = panels[skip..].split_at_mut(MC * KC);
-        work(a, &mut b[..KC * NC])
+        let (a, b) = panels[skip..].split_at_mut(first_lines);
+        work(&mut a[..first], &mut b[..second])
     })
 }
 
 /// Packs columns `first..first + cols` of rows `depth..depth + kc` of a matrix into panels
 /// `[kc][W]`; the last panel is filled up with zeros. Returns how many floats they take.
-pub(super) fn from_rows<const W: usize>(
+pub(in crate::cpu) fn from_rows<const W: usize>(
     mat: &Mat<&[f32]>,
     (depth, kc): (usize, usize),
     (first, cols): (usize, usize),
@@ -66,7 +78,7 @@ pub(super) fn from_rows<const W: usize>(
 
 /// Packs rows `first..first + rows` of columns `depth..depth + kc` of a matrix, transposed, into
 /// panels `[kc][W]`; the last panel is filled up with zeros. Returns how many floats they take.
-pub(super) fn from_columns<const W: usize>(
+pub(in crate::cpu) fn from_columns<const W: usize>(
     mat: &Mat<&[f32]>,
     (depth, kc): (usize, usize),
     (first, rows): (usize, usize),
@@ -80,13 +92,65 @@ pub(super) fn from_columns<const W: usize>(
             let row = first + (p * W + w).min(rows - 1);
             &mat.data[row * mat.stride + depth..][..kc]
         };
-        for w in (0..W - 1).step_by(2) {
-            let (a, b) = (row(w), row(w + 1));
-            for ((to, &a), &b) in panel.iter_mut().zip(a).zip(b) {
-                to[w] = a;
-                to[w + 1] = b;
-            }
+        let mut w = 0;
+        while w + 4 <= W {
+            interleave([row(w), row(w + 1), row(w + 2), row(w + 3)], panel, w);
+            w += 4;
+        }
+        while w + 2 <= W {
+            interleave([row(w), row(w + 1)], panel, w);
+            w += 2;
         }
     }
     panels * kc * W
+}
+
+/// `panel[k][w..w + G] = [rows[0][k], .., rows[G - 1][k]]`, four `k` at a time.
+#[inline(always)]
+fn interleave<const G: usize, const W: usize>(rows: [&[f32]; G], panel: &mut [[f32; W]], w: usize) {
+    let quads = rows.map(|row| row.as_chunks::<4>());
+    let (to, to_rest) = panel.as_chunks_mut::<4>();
+    for (q, to) in to.iter_mut().enumerate() {
+        let mut from = [[0.0; 4]; 4];
+        for (from, (quads, _)) in from.iter_mut().zip(&quads) {
+            *from = quads[q];
+        }
+        for (to, column) in to.iter_mut().zip(transpose4(from)) {
+            to[w..w + G].copy_from_slice(&column[..G]);
+        }
+    }
+    for (k, to) in to_rest.iter_mut().enumerate() {
+        to[w..w + G].copy_from_slice(&quads.map(|(_, rest)| rest[k]));
+    }
+}
+
+/// Rows become columns.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn transpose4(rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+    // SAFETY: SSE belongs to every x86-64 processor.
+    unsafe { transpose4_sse(rows) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "sse")]
+fn transpose4_sse([a, b, c, d]: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+    use bytemuck::cast;
+    use std::arch::x86_64::{_mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_ps, _mm_unpacklo_ps};
+    let (ab, cd) = (_mm_unpacklo_ps(cast(a), cast(b)), _mm_unpacklo_ps(cast(c), cast(d)));
+    let (ab2, cd2) = (_mm_unpackhi_ps(cast(a), cast(b)), _mm_unpackhi_ps(cast(c), cast(d)));
+    [
+        cast(_mm_movelh_ps(ab, cd)),
+        cast(_mm_movehl_ps(cd, ab)),
+        cast(_mm_movelh_ps(ab2, cd2)),
+        cast(_mm_movehl_ps(cd2, ab2)),
+    ]
+}
+
+/// Rows become columns.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn transpose4(rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+    std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
 }

@@ -1,22 +1,8 @@
 use super::{gemm, warm_up};
+use crate::cpu::testing::{on, same_bits, values};
 use crate::{Accumulate, Error, Mat, Transpose, reference};
 use Accumulate::{Add, Replace};
 use Transpose::{No, Yes};
-
-/// Values in -1..1, mixed by `SplitMix64`.
-fn values(len: usize, salt: u64) -> Vec<f32> {
-    let mixed = |k: u64| {
-        let z = (salt << 32 | k).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (1..=len as u64).map(mixed).collect()
-}
-
-fn pool(threads: usize) -> rayon::ThreadPool {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("invariant: threads start")
-}
 
 /// An operand as stored, `pad` elements wider than it needs.
 fn stored(data: &[f32], rows: usize, cols: usize, t: Transpose, pad: usize) -> Mat<&[f32]> {
@@ -54,11 +40,7 @@ impl Case {
             )
             .expect("the shapes fit");
         };
-        if threads > 1 {
-            pool(threads).install(|| product(&mut out))
-        } else {
-            product(&mut out)
-        }
+        on(threads, || product(&mut out));
         out
     }
 
@@ -139,8 +121,7 @@ fn one_two_and_three_threads_give_the_same_bits() {
         let one = case.run(1);
         for threads in [2, 3] {
             let many = case.run(threads);
-            let same = one.iter().zip(&many).all(|(a, b)| a.to_bits() == b.to_bits());
-            assert!(same, "{:?} with {threads} threads", case.shape);
+            assert!(same_bits(&one, &many), "{:?} with {threads} threads", case.shape);
         }
     }
 }
@@ -168,8 +149,7 @@ fn a_row_has_the_same_bits_in_every_batch() {
             for (first, batch) in [(0, 1), (3, 2), (8, 8), (100, 64), (511, 1), (255, 256)] {
                 let part = product(first, batch);
                 let want = &whole[first * n..][..batch * n];
-                let same = part.iter().zip(want).all(|(a, b)| a.to_bits() == b.to_bits());
-                assert!(same, "rows {first}.. of {batch}, n {n}, k {k}, {tb:?}");
+                assert!(same_bits(&part, want), "rows {first}.. of {batch}, n {n}, k {k}, {tb:?}");
             }
         }
     }
@@ -214,5 +194,5 @@ fn a_wrong_shape_is_refused_with_the_operand_named_and_nothing_written() {
 #[test]
 fn warm_up_reaches_every_thread() {
     warm_up(1);
-    pool(2).install(|| warm_up(2));
+    on(2, || warm_up(2));
 }
