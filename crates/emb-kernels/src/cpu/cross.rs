@@ -1,4 +1,4 @@
-//! The element-wise part of a DCNv2 cross layer. Multiplications and additions are not fused, so
+//! The element-wise part of a `DCNv2` cross layer. Multiplications and additions are not fused, so
 //! every instruction set gives the same bits.
 
 use super::pointwise::column_sums;
