@@ -106,6 +106,26 @@ pub enum Error {
         /// Rows of the table.
         rows: u64,
     },
+    /// An id that no owner has.
+    #[error("feature {feature:?}, sample {sample}, position {position} in the bag: no owner has id {id}")]
+    NoOwner {
+        /// Feature name.
+        feature: String,
+        /// Sample in the batch.
+        sample: usize,
+        /// Position in the bag.
+        position: usize,
+        /// The id.
+        id: i64,
+    },
+    /// A negative id where the table is not known.
+    #[error("value {position}: negative id {id}")]
+    NegativeId {
+        /// Position among the values.
+        position: usize,
+        /// The id.
+        id: i64,
+    },
     /// A feature that names no table.
     #[error("feature {feature:?} looks up table {table}, but there are {tables} tables")]
     UnknownTable {

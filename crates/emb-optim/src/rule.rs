@@ -12,7 +12,8 @@ pub enum Extent {
 /// One named piece of optimizer state; the name is what checkpoints use (`table/<slot>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// Name of the slot, in the words of `PyTorch`: `sum`, `exp_avg`, `exp_avg_sq`.
+    /// Name of the slot, in the words of `PyTorch`: `sum`, `exp_avg`, `exp_avg_sq`; and `sum_local`
+    /// for what a replica has added to `sum` since the last sync.
     pub name: &'static str,
     /// Scalars per row or per element.
     pub extent: Extent,
@@ -61,7 +62,8 @@ impl Statistic {
 /// An update rule ready for one step: learning rate, bias corrections and scaling are inside.
 ///
 /// A step of a row has two phases. First [`statistic`](Self::statistic) reduces the row's gradient
-/// to one number, then [`step`](Self::step) changes the row and its state. `grad` is the sum over
+/// to one number, then [`step`](Self::step) changes the row and its state; both see the row as it
+/// was before the step. `grad` is the sum over
 /// *all* duplicates of the row in the step, so a rule runs at most once per row and step; rows
 /// without a gradient keep weights and state bitwise (the rules are lazy).
 ///
@@ -74,6 +76,12 @@ pub trait RowRule: Copy + Send + Sync {
 
     /// Whether [`step`](Self::step) reads its `statistic`; when `false` callers may skip phase one.
     fn uses_statistic(&self) -> bool;
+
+    /// Whether [`step`](Self::step) must be given all columns of a row at once; an owner of a
+    /// column cut refuses such a rule by name.
+    fn needs_whole_row(&self) -> bool {
+        false
+    }
 
     /// Bound that every element of an *incoming* (per-bag) gradient is clamped to, `[-c, c]`,
     /// before duplicates are summed (FBGEMM's `gradient_clipping` with `max_gradient`); the kernel

@@ -9,8 +9,8 @@ mod harness;
 
 use crate::reference::dense as reference;
 use crate::{Accumulate, Activation, Backend, Error, PairOrder, Transpose};
-use emb_optim::{Optimizer, RowRule, RowState, Rule, RuleVisitor, Statistic};
-use harness::{Host, On, differences, same_everywhere};
+use emb_optim::{Optimizer, RowRule, RowState, RuleKind, RuleVisitor, Statistic};
+use harness::{Host, On, assert_slope, differences, same_everywhere};
 
 /// Runs every check of this module.
 ///
@@ -148,12 +148,14 @@ pub fn interact<B: Backend>(make: impl Fn(usize) -> B) {
             });
             let want: Vec<_> = (0..batch)
                 .map(|b| {
-                    differences(&x.row(b), &gradient.row(b), |x| {
-                        reference::interact(x, features, order)
-                    })
+                    let (x, upstream) = (x.row(b), gradient.row(b));
+                    let want = reference::interact_backward(&x, features, &upstream, order);
+                    let forward = |x: &[f64]| reference::interact(x, features, order);
+                    assert_slope(&what, &want, &x, &upstream, forward);
+                    want
                 })
                 .collect();
-            x.assert_close(&what, &got, 2e-5, |b, j| want[b][j]);
+            x.assert_close(&what, &got, 1e-5, |b, j| want[b][j]);
         }
     }
 }
@@ -193,12 +195,13 @@ pub fn cross<B: Backend>(make: impl Fn(usize) -> B) {
         let (x0_wide, u_wide) = (x0.wide(), u.wide());
         let (bias_wide, upstream) = (bias.wide(), gradient.wide());
         let zero = vec![0.0; x0_wide.len()];
-        let want_u =
-            differences(&u_wide, &upstream, |u| reference::cross(&x0_wide, u, &bias_wide, &zero));
-        let want_x0 =
-            differences(&x0_wide, &upstream, |x0| reference::cross(x0, &u_wide, &bias_wide, &zero));
-        let want_bias =
-            differences(&bias_wide, &upstream, |b| reference::cross(&x0_wide, &u_wide, b, &zero));
+        let (want_u, want_x0, want_bias) =
+            reference::cross_backward(&x0_wide, &u_wide, &bias_wide, &upstream);
+        let zero = vec![0.0; x0_wide.len()];
+        let cross = |x0: &[f64], u: &[f64], bias: &[f64]| reference::cross(x0, u, bias, &zero);
+        assert_slope(&what, &want_u, &u_wide, &upstream, |u| cross(&x0_wide, u, &bias_wide));
+        assert_slope(&what, &want_x0, &x0_wide, &upstream, |x0| cross(x0, &u_wide, &bias_wide));
+        assert_slope(&what, &want_bias, &bias_wide, &upstream, |b| cross(&x0_wide, &u_wide, b));
         u.assert_close(&what, of_u, 1e-6, |i, j| want_u[i * cols + j]);
         let of_x0 = &of_x0[..x0.data.len()];
         x0.assert_close(&what, of_x0, 1e-6, |i, j| x0.at(i, j) + want_x0[i * cols + j]);
@@ -239,41 +242,56 @@ pub fn bce_with_logits<B: Backend>(make: impl Fn(usize) -> B) {
     }
 }
 
-/// The rule over a dense parameter; row-wise rules are refused.
+/// Rules over a dense parameter: as if every element were a row of one; row-wise rules are refused.
 ///
 /// # Panics
 /// When a result differs from its specification.
 pub fn dense_update<B: Backend>(make: impl Fn(usize) -> B) {
-    for len in [0, 1, 1000, 40_000] {
-        let [parameter, gradient] = [1, 2].map(|salt| Host::new((1, len), 0, salt));
-        let none = Host::new((1, 0), 0, 3);
-        let rule = Optimizer::Sgd.rule(0.1, 1);
-        let got = same_everywhere(&make, "dense_update", |on| {
-            let (gradient, mut state) = (on.up(&gradient), on.up(&none));
-            on.write(&parameter, |backend, out| {
-                backend.dense_update(&rule, out.data, state.all_mut(), gradient.all())
-            })
-        });
-        assert_eq!(got.len(), len, "dense_update");
-        for (k, got) in got.iter().enumerate() {
-            let mut want = parameter.data[k];
-            rule.visit(Single { parameter: &mut want, gradient: gradient.data[k] });
-            assert_eq!(got.to_bits(), want.to_bits(), "dense_update, element {k} of {len}");
+    for kind in [RuleKind::Sgd, RuleKind::AdaGrad, RuleKind::Adam] {
+        let rule = Optimizer::new(kind).rule(0.1, 3);
+        for len in [0, 1, 1000, 40_000] {
+            let what = format!("dense_update {kind:?} of {len}");
+            let [parameter, gradient] = [1, 2].map(|salt| Host::new((1, len), 0, salt));
+            let mut state = Host::new((rule.slots().len(), len), 0, 3);
+            state.data.iter_mut().for_each(|s| *s = s.abs());
+            let got = same_everywhere(&make, &what, |on| {
+                let gradient = on.up(&gradient);
+                let (parameter, state) = on.write2(&parameter, &state, |backend, to, state| {
+                    backend.dense_update(&rule, to.data, state.data, gradient.all())
+                });
+                [parameter, state].concat()
+            });
+            for k in 0..len {
+                let mut parameter = parameter.data[k];
+                let slots = 0..rule.slots().len();
+                let mut state: Vec<f32> = slots.map(|slot| state.data[slot * len + k]).collect();
+                rule.visit(Single {
+                    parameter: &mut parameter,
+                    state: &mut state,
+                    gradient: gradient.data[k],
+                });
+                let got = got[k..].iter().step_by(len).map(|x| x.to_bits());
+                let want = std::iter::once(&parameter).chain(&state).map(|x| x.to_bits());
+                assert!(got.eq(want), "{what}, element {k}");
+            }
         }
     }
-    let row_wise: Rule = Optimizer::RowWiseAdaGrad { eps: 1e-8 }.rule(0.1, 1);
-    let mut on = On(make(1));
-    let one = Host::new((1, 4), 0, 4);
-    let (gradient, mut state) = (on.up(&one), on.up(&one));
-    let refused = on.try_write(&one, |backend, out| {
-        backend.dense_update(&row_wise, out.data, state.all_mut(), gradient.all())
-    });
-    assert!(matches!(refused, Err(Error::NotAvailable(..))), "{refused:?}");
+    for kind in [RuleKind::RowWiseAdaGrad, RuleKind::RowWiseAdam] {
+        let mut on = On(make(1));
+        let one = Host::new((1, 4), 0, 4);
+        let (gradient, mut state) = (on.up(&one), on.up(&one));
+        let rule = Optimizer::new(kind).rule(0.1, 1);
+        let refused = on.try_write(&one, |backend, out| {
+            backend.dense_update(&rule, out.data, state.all_mut(), gradient.all())
+        });
+        assert!(matches!(refused, Err(Error::NotAvailable(..))), "{kind:?}: {refused:?}");
+    }
 }
 
 /// One element as a row of one column.
 struct Single<'a> {
     parameter: &'a mut f32,
+    state: &'a mut [f32],
     gradient: f32,
 }
 
@@ -281,7 +299,7 @@ impl RuleVisitor for Single<'_> {
     type Output = ();
 
     fn visit<R: RowRule>(self, rule: R) {
-        let state = RowState { row: &mut [], element: &mut [] };
+        let state = RowState { row: &mut [], element: self.state };
         let statistic = Statistic { total: 0.0, dim: 1 };
         let row = std::slice::from_mut(self.parameter);
         rule.step(row, state, &[self.gradient], statistic);

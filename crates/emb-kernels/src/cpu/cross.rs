@@ -12,7 +12,7 @@ mod tests;
 ///
 /// # Errors
 /// Shapes that differ from that of `x0`; nothing has been written then.
-pub fn cross(
+pub(crate) fn cross(
     threads: usize,
     x0: Mat<&[f32]>,
     u: Mat<&[f32]>,
@@ -43,7 +43,7 @@ pub fn cross(
 ///
 /// # Errors
 /// Shapes that differ from that of `x0`; nothing has been written then.
-pub fn cross_backward(
+pub(crate) fn cross_backward(
     threads: usize,
     x0: Mat<&[f32]>,
     u: Mat<&[f32]>,

@@ -24,7 +24,7 @@ const SERIAL: usize = 1 << 14;
 ///
 /// # Errors
 /// A rule that needs whole rows; lengths that differ; nothing has been written then.
-pub fn dense_update(
+pub(crate) fn dense_update(
     threads: usize,
     rule: &Rule,
     parameter: &mut [f32],
@@ -47,15 +47,16 @@ impl RuleVisitor for Update<'_> {
     fn visit<R: RowRule>(self, rule: R) -> Result<()> {
         let Self { threads, parameter, state, gradient } = self;
         let slots = rule.slots();
+        let refused = |why: String| Err(Error::NotAvailable("dense update", why));
         if let Some(slot) = slots.iter().find(|slot| slot.extent == Extent::Row) {
             let name = slot.name;
-            let why =
-                format!("the rule keeps one {name:?} for a whole row, a parameter has no rows");
-            return Err(Error::NotAvailable("dense update", why));
+            return refused(format!("the rule keeps one {name:?} a row, a parameter has no rows"));
         }
-        if rule.uses_statistic() || slots.len() > SLOTS {
-            let why = format!("a rule of whole rows, or of more than {SLOTS} slots");
-            return Err(Error::NotAvailable("dense update", why));
+        if rule.uses_statistic() || rule.needs_whole_row() {
+            return refused("the rule needs whole rows (as max_norm does)".to_owned());
+        }
+        if slots.len() > SLOTS {
+            return refused(format!("a rule of {} slots, more than {SLOTS}", slots.len()));
         }
         let len = parameter.len();
         same("dense_update", "elements of gradient", len, gradient.len())?;

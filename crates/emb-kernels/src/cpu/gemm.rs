@@ -33,7 +33,7 @@ const SERIAL: usize = 64 * 64 * 64;
 ///
 /// # Errors
 /// Shapes that do not multiply, a matrix beyond its data; nothing has been written then.
-pub fn gemm(
+pub(crate) fn gemm(
     threads: usize,
     a: Mat<&[f32]>,
     transpose_a: Transpose,
@@ -68,7 +68,7 @@ pub fn gemm(
 }
 
 /// Makes the packing room of every thread of the current pool, so that no later product allocates.
-pub fn warm_up(threads: usize) {
+pub(crate) fn warm_up(threads: usize) {
     if threads > 1 {
         rayon::broadcast(|_| pack::with_panels(|_, _| ()));
     } else {

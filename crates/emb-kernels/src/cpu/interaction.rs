@@ -23,7 +23,7 @@ mod tests;
 ///
 /// # Errors
 /// Shapes that differ; nothing has been written then.
-pub fn interact(
+pub(crate) fn interact(
     threads: usize,
     x: Mat<&[f32]>,
     features: usize,
@@ -40,7 +40,7 @@ pub fn interact(
 ///
 /// # Errors
 /// Shapes that differ; nothing has been written then.
-pub fn interact_backward(
+pub(crate) fn interact_backward(
     threads: usize,
     x: Mat<&[f32]>,
     features: usize,

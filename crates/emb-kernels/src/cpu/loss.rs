@@ -11,7 +11,7 @@ mod tests;
 ///
 /// # Errors
 /// Slices of different lengths; nothing has been written then.
-pub fn bce_with_logits(
+pub(crate) fn bce_with_logits(
     logits: &[f32],
     labels: &[f32],
     scale: f32,

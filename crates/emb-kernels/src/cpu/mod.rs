@@ -1,11 +1,38 @@
-//! The CPU backend.
+//! The CPU backend: [`Cpu`].
+//!
+//! Tables lie in anonymous maps that cost what is touched. Kernels are compiled for several
+//! instruction sets and chosen once; every sum has one order, so results are the same bits on
+//! all of them and on any number of threads. All `unsafe` of the embedding operations rests on
+//! two facts: ids are checked before anything else, and no two parts of a parallel region write
+//! the same row.
 
-pub mod cross;
-pub mod dense;
-pub mod gemm;
-pub mod interaction;
-pub mod loss;
-pub mod pointwise;
-pub(crate) mod shape;
+mod apply;
+mod arena;
+mod backend;
+mod cross;
+mod dense;
+mod detect;
+mod dtype;
+mod gather;
+mod gemm;
+mod ids;
+mod interaction;
+mod keys;
+mod loss;
+mod parallel;
+mod pointwise;
+mod pool;
+mod route;
+mod shape;
+mod shared;
+mod sort;
+mod sum;
+mod table;
 #[cfg(test)]
 mod testing;
+mod update;
+mod weights;
+
+pub use backend::{Cpu, CpuOptions};
+pub use detect::Instructions;
+pub use table::CpuTables;

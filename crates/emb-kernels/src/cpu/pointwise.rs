@@ -17,7 +17,7 @@ const TILE: usize = 64;
 ///
 /// # Errors
 /// A bias of another length than the columns; nothing has been written then.
-pub fn bias_activation(
+pub(crate) fn bias_activation(
     threads: usize,
     x: Mat<&mut [f32]>,
     bias: &[f32],
@@ -45,7 +45,7 @@ pub fn bias_activation(
 ///
 /// # Errors
 /// Shapes that differ; nothing has been written then.
-pub fn bias_activation_backward(
+pub(crate) fn bias_activation_backward(
     threads: usize,
     y: Mat<&[f32]>,
     activation: Activation,

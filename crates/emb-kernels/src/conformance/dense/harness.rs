@@ -15,6 +15,26 @@ pub(super) fn differences(x: &[f64], upstream: &[f64], f: impl Fn(&[f64]) -> Vec
     (0..x.len()).map(|k| (value(k, x[k] + STEP) - value(k, x[k] - STEP)) / (2.0 * STEP)).collect()
 }
 
+/// Asserts that `gradient` is that of `<upstream, f(x)>` by central differences. Long vectors are
+/// left out, they would take minutes.
+pub(super) fn assert_slope(
+    what: &str,
+    gradient: &[f64],
+    x: &[f64],
+    upstream: &[f64],
+    f: impl Fn(&[f64]) -> Vec<f64>,
+) {
+    if x.len() * upstream.len() > 200_000 {
+        return;
+    }
+    for (k, (want, got)) in differences(x, upstream, f).into_iter().zip(gradient).enumerate() {
+        assert!(
+            (want - got).abs() < 1e-7,
+            "{what}: gradient {k} of the reference is not its slope"
+        );
+    }
+}
+
 /// Runs twice with one thread and once with two, on fresh backends and on a used one, and asserts
 /// that no bit differs.
 pub(super) fn same_everywhere<B: Backend>(

@@ -1,7 +1,7 @@
 use super::{Part, SLOTS, dense_update, part};
 use crate::Error;
 use crate::cpu::testing::{on, same_bits, values};
-use emb_optim::{Extent, Optimizer, RowRule, RowState, Slot, Statistic};
+use emb_optim::{Extent, Optimizer, OptimizerConfig, RowRule, RowState, RuleKind, Slot, Statistic};
 
 /// A rule with as many element slots as there are in `NAMES[..N]`, each with its own recurrence.
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ fn any_number_of_slots_and_threads_equals_one_element_after_the_other() {
 #[test]
 fn sgd_steps_every_element() {
     let mut parameter = [1.0f32, 2.0, -4.0];
-    let rule = Optimizer::Sgd.rule(0.5, 1);
+    let rule = Optimizer::new(RuleKind::Sgd).rule(0.5, 1);
     dense_update(1, &rule, &mut parameter, &mut [], &[1.0, 0.0, -2.0]).expect("same lengths");
     assert_eq!(parameter, [0.5, 2.0, -3.0]);
 }
@@ -90,11 +90,15 @@ fn sgd_steps_every_element() {
 #[test]
 fn a_row_wise_rule_and_wrong_lengths_are_refused_and_nothing_written() {
     let mut parameter = [7.0f32; 3];
-    let row_wise = Optimizer::RowWiseAdaGrad { eps: 1e-8 }.rule(0.1, 1);
+    let row_wise = Optimizer::new(RuleKind::RowWiseAdaGrad).rule(0.1, 1);
     let error =
         dense_update(1, &row_wise, &mut parameter, &mut [0.0], &[1.0; 3]).expect_err("rule");
     assert!(error.to_string().contains("\"sum\""), "{error}");
-    let sgd = Optimizer::Sgd.rule(0.1, 1);
+    let config = OptimizerConfig { max_norm: Some(1.0), ..OptimizerConfig::new(RuleKind::Sgd) };
+    let limited = config.build().expect("a valid configuration").rule(0.1, 1);
+    let error = dense_update(1, &limited, &mut parameter, &mut [], &[1.0; 3]).expect_err("norm");
+    assert!(error.to_string().contains("whole rows"), "{error}");
+    let sgd = Optimizer::new(RuleKind::Sgd).rule(0.1, 1);
     let error = dense_update(1, &sgd, &mut parameter, &mut [], &[1.0; 2]).expect_err("gradient");
     let Error::Shape { what: "elements of gradient", expected: 3, got: 2, .. } = error else {
         panic!("{error}")

@@ -1,0 +1,196 @@
+//! The update rule on touched rows, once each.
+//!
+//! A row moves its weights and state in and out: `2 * (dim * element bytes + state bytes)`.
+
+use super::detect::{Instructions, Kernel, dispatch};
+use super::dtype::Element;
+use super::table::Table;
+use crate::rng::{ROUNDING_COLUMNS, RoundingBits};
+use crate::{Dtype, Rounding};
+use emb_optim::{RowRule, RowState, Rule, RuleVisitor, Statistic};
+use half::{bf16, f16};
+
+/// Touched rows of one table and their summed gradients.
+#[derive(Clone, Copy)]
+pub(crate) struct Touched<'a> {
+    pub(crate) table: &'a Table,
+    /// Distinct rows.
+    pub(crate) rows: &'a [u64],
+    /// `[rows, dim]`.
+    pub(crate) sums: &'a [f32],
+    /// `[rows]` statistics of whole rows; `None` where the rows here are whole.
+    pub(crate) totals: Option<&'a [f64]>,
+    /// Keys stochastic rounding.
+    pub(crate) step: u64,
+}
+
+/// Applies `rule` to every row. `buffer` has room for a row.
+///
+/// # Safety
+/// The rows lie in the table, and no other thread reads or writes them meanwhile.
+pub(crate) unsafe fn apply(
+    instructions: Instructions,
+    rule: &Rule,
+    touched: Touched<'_>,
+    buffer: &mut [f32],
+) {
+    let buffer = &mut buffer[..touched.table.dim];
+    match touched.table.dtype {
+        Dtype::F32 => rule.visit(Apply::<f32> { instructions, touched, buffer, stored: [] }),
+        Dtype::F16 => rule.visit(Apply::<f16> { instructions, touched, buffer, stored: [] }),
+        Dtype::Bf16 => rule.visit(Apply::<bf16> { instructions, touched, buffer, stored: [] }),
+    }
+}
+
+/// The statistics of rows from the columns held here.
+///
+/// # Safety
+/// As [`apply`].
+pub(crate) unsafe fn statistics(rule: &Rule, touched: Touched<'_>, out: &mut [f64]) {
+    let mut buffer = vec![0.0; touched.table.dim];
+    let buffer = &mut buffer[..];
+    match touched.table.dtype {
+        Dtype::F32 => rule.visit(Measure::<f32> { touched, buffer, out, stored: [] }),
+        Dtype::F16 => rule.visit(Measure::<f16> { touched, buffer, out, stored: [] }),
+        Dtype::Bf16 => rule.visit(Measure::<bf16> { touched, buffer, out, stored: [] }),
+    }
+}
+
+struct Apply<'a, 'b, E> {
+    instructions: Instructions,
+    touched: Touched<'a>,
+    buffer: &'b mut [f32],
+    stored: [E; 0],
+}
+
+impl<E: Element> RuleVisitor for Apply<'_, '_, E> {
+    type Output = ();
+
+    fn visit<R: RowRule>(self, rule: R) {
+        let Self { touched, buffer, stored, .. } = self;
+        dispatch(self.instructions, ApplyKernel { rule, touched, buffer, stored });
+    }
+}
+
+struct ApplyKernel<'a, 'b, E, R> {
+    rule: R,
+    touched: Touched<'a>,
+    buffer: &'b mut [f32],
+    stored: [E; 0],
+}
+
+impl<E: Element, R: RowRule> Kernel for ApplyKernel<'_, '_, E, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.touched.table.dim {
+            64 => self.rows::<64>(),
+            128 => self.rows::<128>(),
+            _ => self.rows::<0>(),
+        }
+    }
+}
+
+impl<E: Element, R: RowRule> ApplyKernel<'_, '_, E, R> {
+    /// All rows; `DIM` is the table's, or 0 for one only known at run time.
+    #[inline(always)]
+    fn rows<const DIM: usize>(self) {
+        let Self { rule, touched, buffer, .. } = self;
+        let table = touched.table;
+        let dim = if DIM == 0 { table.dim } else { DIM };
+        let rounding = match (E::DTYPE, table.spec().rounding) {
+            (Dtype::F16 | Dtype::Bf16, Rounding::Stochastic) => Some(table.rounding_bits(touched.step)),
+            _ => None,
+        };
+        for (k, &row) in touched.rows.iter().enumerate() {
+            let grad = &touched.sums[k * dim..(k + 1) * dim];
+            // SAFETY: the caller promises the row to be in the table, and this thread's alone.
+            let stored = unsafe { table.weights.part_mut::<E>(row as usize * dim, dim) };
+            let state = row_state(table, row as usize, dim);
+            let step = |weights: &mut [f32]| {
+                let total = match touched.totals {
+                    Some(totals) => totals[k],
+                    None if rule.uses_statistic() => rule.statistic(weights, grad),
+                    None => 0.0,
+                };
+                let statistic = Statistic { total, dim: table.spec().window.table_dim };
+                rule.step(weights, state, grad, statistic);
+            };
+            if E::DTYPE == Dtype::F32 {
+                step(bytemuck::cast_slice_mut(stored));
+                continue;
+            }
+            let weights = &mut buffer[..dim];
+            for (w, from) in weights.iter_mut().zip(&*stored) {
+                *w = from.load();
+            }
+            step(weights);
+            match rounding {
+                Some(bits) => round(bits, table, row, weights, stored),
+                None => {
+                    for (to, &w) in stored.iter_mut().zip(&*weights) {
+                        *to = E::nearest(w);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stores a row with stochastic rounding, keyed by its global position.
+#[inline(always)]
+fn round<E: Element>(bits: RoundingBits, table: &Table, row: u64, weights: &[f32], stored: &mut [E]) {
+    let first = table.spec().window.first_column;
+    let row = table.global_row(row);
+    let mut random = [0; ROUNDING_COLUMNS];
+    let mut done = 0;
+    while done < weights.len() {
+        let (block, skip) = ((first + done) / ROUNDING_COLUMNS, (first + done) % ROUNDING_COLUMNS);
+        bits.fill(row, block, &mut random);
+        let n = (ROUNDING_COLUMNS - skip).min(weights.len() - done);
+        let random = &random[skip..skip + n];
+        let stored = &mut stored[done..done + n];
+        for ((to, &w), &random) in stored.iter_mut().zip(&weights[done..done + n]).zip(random) {
+            *to = E::stochastic(w, random);
+        }
+        done += n;
+    }
+}
+
+/// The optimizer state of a row.
+#[inline(always)]
+fn row_state(table: &Table, row: usize, dim: usize) -> RowState<'_> {
+    let width = table.element_slots * dim;
+    RowState {
+        // SAFETY: the callers' promise for the row's weights holds for its state.
+        row: unsafe { table.row_state.part_mut(row * table.row_slots, table.row_slots) },
+        // SAFETY: as above.
+        element: unsafe { table.element_state.part_mut(row * width, width) },
+    }
+}
+
+struct Measure<'a, 'b, E> {
+    touched: Touched<'a>,
+    buffer: &'b mut [f32],
+    out: &'b mut [f64],
+    stored: [E; 0],
+}
+
+impl<E: Element> RuleVisitor for Measure<'_, '_, E> {
+    type Output = ();
+
+    fn visit<R: RowRule>(self, rule: R) {
+        let dim = self.touched.table.dim;
+        let _ = self.stored;
+        for (k, (&row, out)) in self.touched.rows.iter().zip(self.out).enumerate() {
+            // SAFETY: as in `apply`.
+            let stored =
+                unsafe { self.touched.table.weights.part_mut::<E>(row as usize * dim, dim) };
+            for (w, from) in self.buffer.iter_mut().zip(&*stored) {
+                *w = from.load();
+            }
+            *out = rule.statistic(self.buffer, &self.touched.sums[k * dim..(k + 1) * dim]);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Backward and update in one: sort, sum, rule.
+
+use super::apply::{Touched, apply};
+use super::detect::Instructions;
+use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
+use super::keys::{Keys, Upstream};
+use super::parallel::split;
+use super::sum::{Run, sum_rows};
+use super::table::{CpuTables, Table};
+use super::Cpu;
+use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
+use emb_optim::{RowRule, Rule, RuleVisitor};
+
+/// Elements of a block of sums: it stays in the first-level cache until the rule has run.
+const BLOCK_ELEMENTS: usize = 2048;
+
+/// Most rows of a block.
+const BLOCK_ROWS: usize = 64;
+
+/// Fewest lookups worth a piece of their own.
+const MIN_PIECE: usize = 2048;
+
+/// Scratch of [`scatter_update`].
+#[derive(Debug, Default)]
+pub(crate) struct UpdateScratch {
+    pub(crate) keys: Keys,
+    pieces: Vec<Piece>,
+}
+
+/// Sorted keys of one table between two row boundaries.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    table: usize,
+    begin: usize,
+    end: usize,
+}
+
+pub(crate) fn scatter_update(
+    threads: usize,
+    instructions: Instructions,
+    scratch: &mut UpdateScratch,
+    tables: &mut CpuTables,
+    map: &FeatureMap,
+    batch: JaggedView<'_, Cpu>,
+    gradients: &Gradients<'_, Cpu>,
+    rules: &[Rule],
+    step: u64,
+) -> Result<()> {
+    check("scatter_update", tables, map, batch, gradients, rules)?;
+    for (table, rule) in tables.tables().iter().zip(rules) {
+        refuse_column_cut(table, rule)?;
+    }
+    check_and_touch(threads, tables, map, batch, 0..map.features().len())?;
+    scratch.keys.build(threads, tables, map, batch, gradients)?;
+    scratch.cut(threads);
+    let UpdateScratch { keys, pieces } = scratch;
+    split(threads, pieces.len(), &|p: usize| {
+        let piece = pieces[p];
+        let keys = &keys.tables()[piece.table];
+        let run = Run {
+            table: &tables.tables()[piece.table],
+            keys,
+            upstream: Upstream {
+                pooled: gradients.pooled,
+                sequences: gradients.sequences,
+                sides: &keys.sides,
+            },
+            max_gradient: max_gradient(&rules[piece.table]),
+            begin: piece.begin,
+            end: piece.end,
+        };
+        update(instructions, run, &rules[piece.table], step);
+    });
+    Ok(())
+}
+
+/// Sums and updates the rows of a run, a block at a time.
+fn update(instructions: Instructions, mut run: Run<'_>, rule: &Rule, step: u64) {
+    let table = run.table;
+    let block = (BLOCK_ELEMENTS / table.dim).clamp(1, BLOCK_ROWS);
+    let mut rows = [0_u64; BLOCK_ROWS];
+    let mut small = [0.0_f32; 2 * BLOCK_ELEMENTS];
+    let mut large;
+    let memory = if table.dim <= BLOCK_ELEMENTS {
+        &mut small[..]
+    } else {
+        large = [0.0_f32; 2 * TableSpec::MAX_DIM];
+        &mut large[..]
+    };
+    let (sums, buffer) = memory.split_at_mut(block * table.dim);
+    while run.begin < run.end {
+        let (next, n) = sum_rows(instructions, run, &mut rows[..block], sums);
+        let touched = Touched { table, rows: &rows[..n], sums, totals: None, step };
+        // SAFETY: ids were checked against the table, and a row's keys are all in one piece.
+        unsafe { apply(instructions, rule, touched, buffer) };
+        run.begin = next;
+    }
+}
+
+impl UpdateScratch {
+    /// Cuts the sorted keys of all tables into pieces of about equal work, at row boundaries.
+    fn cut(&mut self, threads: usize) {
+        self.pieces.clear();
+        let total: usize = self.keys.tables().iter().map(|table| table.keys.len()).sum();
+        let wanted = if threads == 1 { total } else { total.div_ceil(8 * threads) };
+        let wanted = wanted.max(MIN_PIECE);
+        for (t, table) in self.keys.tables().iter().enumerate() {
+            let count = table.keys.len();
+            let mut begin = 0;
+            while begin < count {
+                let mut end = (begin + wanted).min(count);
+                if end < count {
+                    let row = table.row(end - 1);
+                    let low = table.low_bits;
+                    end += table.keys[end..].partition_point(|key| key >> low == row);
+                }
+                self.pieces.push(Piece { table: t, begin, end });
+                begin = end;
+            }
+        }
+    }
+}
+
+/// Checks everything about an update but the ids.
+pub(crate) fn check(
+    operation: &'static str,
+    tables: &CpuTables,
+    map: &FeatureMap,
+    batch: JaggedView<'_, Cpu>,
+    gradients: &Gradients<'_, Cpu>,
+    rules: &[Rule],
+) -> Result<()> {
+    check_shapes(operation, tables, map, batch)?;
+    check_rules(operation, tables, rules)?;
+    let pooled = gradients.pooled;
+    let shape = (pooled.rows, pooled.cols, pooled.stride, pooled.data.len());
+    expect_shape(operation, "pooled gradient", shape, batch.batch, map.width())?;
+    let wanted = map.features().iter().enumerate().filter(|(_, f)| f.pooling == Pooling::None);
+    let mut given = gradients.sequences.iter();
+    for (f, _) in wanted {
+        let Some((position, gradient)) = given.next() else {
+            return Err(Error::Shape {
+                operation,
+                what: "sequence gradients: none for feature",
+                expected: f,
+                got: gradients.sequences.len(),
+            });
+        };
+        expect(operation, "feature of a sequence gradient", f, *position)?;
+        let rows = batch.offsets[(f + 1) * batch.batch] - batch.offsets[f * batch.batch];
+        let shape = (gradient.rows, gradient.cols, gradient.stride, gradient.data.len());
+        expect_shape(operation, "sequence gradient", shape, rows as usize, map.dim(f))?;
+    }
+    expect(operation, "sequence gradients beyond the features", 0, given.count())
+}
+
+/// Checks that there is one rule a table, with the state that the table has.
+pub(crate) fn check_rules(
+    operation: &'static str,
+    tables: &CpuTables,
+    rules: &[Rule],
+) -> Result<()> {
+    expect(operation, "rules, one for each table", tables.tables().len(), rules.len())?;
+    for (table, rule) in tables.tables().iter().zip(rules) {
+        if rule.slots() != table.slots {
+            return Err(Error::BadTable {
+                table: table.name.clone(),
+                what: format!(
+                    "a rule with state {:?}, but the table was made with {:?}",
+                    rule.slots(),
+                    table.slots
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
+    let window = table.spec().window;
+    if window.table_dim == table.dim || !uses_statistic(rule) {
+        return Ok(());
+    }
+    Err(Error::BadTable {
+        table: table.name.clone(),
+        what: format!(
+            "{} of {} columns are here and the rule needs whole rows: use row_gradients and apply",
+            table.dim, window.table_dim
+        ),
+    })
+}
+
+/// See [`RowRule::uses_statistic`].
+fn uses_statistic(rule: &Rule) -> bool {
+    struct Ask;
+    impl RuleVisitor for Ask {
+        type Output = bool;
+        fn visit<R: RowRule>(self, rule: R) -> bool {
+            rule.uses_statistic()
+        }
+    }
+    rule.visit(Ask)
+}
+
+/// See [`RowRule::max_gradient`].
+pub(crate) fn max_gradient(rule: &Rule) -> Option<f32> {
+    struct Ask;
+    impl RuleVisitor for Ask {
+        type Output = Option<f32>;
+        fn visit<R: RowRule>(self, rule: R) -> Option<f32> {
+            rule.max_gradient()
+        }
+    }
+    rule.visit(Ask)
+}
