@@ -1,1 +1,3 @@
 //! The suite that every backend passes.
+
+pub mod dense;

@@ -42,8 +42,10 @@ impl Cpu {
     /// # Errors
     /// The system has no threads left.
     pub fn new(options: CpuOptions) -> Result<Self> {
+        let team = Team::new(options.threads)?;
+        team.run(|| gemm::warm_up(team.threads()));
         Ok(Self {
-            team: Team::new(options.threads)?,
+            team,
             instructions: Instructions::detect(),
             update: UpdateScratch::default(),
             route: RouteScratch::default(),

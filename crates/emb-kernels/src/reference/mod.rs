@@ -1,1 +1,3 @@
 //! Naive `f64` specification of every operation.
+
+pub mod dense;
