@@ -1,6 +1,7 @@
 //! Embedding kernels behind one [`Backend`] trait.
 
 mod backend;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod cpu;
 mod error;
@@ -17,7 +18,7 @@ pub use backend::{
 };
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
-pub use jagged::{Jagged, JaggedRef};
+pub use jagged::{Jagged, JaggedRef, offsets_from_lengths};
 pub use mat::{Mat, Transpose};
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};
 

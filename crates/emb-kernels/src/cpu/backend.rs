@@ -174,7 +174,7 @@ impl Backend for Cpu {
         tables: &mut CpuTables,
         map: &FeatureMap,
         batch: JaggedView<'_, Self>,
-        gradients: &Gradients<'_, Self>,
+        gradients: &Gradients<'_, '_, Self>,
         rules: &[Rule],
         step: u64,
     ) -> Result<()> {

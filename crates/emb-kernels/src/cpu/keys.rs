@@ -88,7 +88,7 @@ impl Keys {
         tables: &CpuTables,
         map: &FeatureMap,
         batch: JaggedView<'_, Cpu>,
-        gradients: &Gradients<'_, Cpu>,
+        gradients: &Gradients<'_, '_, Cpu>,
     ) -> Result<()> {
         let count = tables.tables().len();
         self.count = count;
@@ -140,7 +140,7 @@ impl TableKeys {
         features: &[usize],
         map: &FeatureMap,
         batch: JaggedView<'_, Cpu>,
-        gradients: &Gradients<'_, Cpu>,
+        gradients: &Gradients<'_, '_, Cpu>,
     ) {
         self.sides.clear();
         self.direct = true;
@@ -200,6 +200,11 @@ impl TableKeys {
                 }
             }
         }
+    }
+
+    /// Number of distinct rows.
+    pub(crate) fn distinct(&self) -> usize {
+        (0..self.keys.len()).filter(|&k| k == 0 || self.row(k) != self.row(k - 1)).count()
     }
 
     /// The row of key `k`.
