@@ -23,7 +23,8 @@ fn main() -> Result<()> {
 
     // Two samples: lengths are feature-major, bags may be empty.
     let names = ["user", "viewed", "bought"];
-    let ids = Jagged::from_lengths(&names, 2, &[1, 1, 3, 0, 1, 2], vec![7, 9, 1, 2, 3, 4, 5, 5], None)?;
+    let ids =
+        Jagged::from_lengths(&names, 2, &[1, 1, 3, 0, 1, 2], vec![7, 9, 1, 2, 3, 4, 5, 5], None)?;
     let mut batch = DeviceBatch::new(&mut cpu, 0)?;
     batch.upload(&mut cpu, &[], &[], ids.as_ref())?;
 

@@ -1,12 +1,10 @@
 //! Data sources of a configuration: files or generated samples, training or evaluation.
 
+use crate::Result;
 use crate::config::{self, Config, Origin};
 use crate::data::synthetic::{self, Bag, EVALUATION_START, Synthetic};
-use crate::data::{
-    BadRowPolicy, Criteo, CriteoOptions, IdPolicy, Labels, Source, SparseColumn,
-};
+use crate::data::{BadRowPolicy, Criteo, CriteoOptions, IdPolicy, Labels, Source, SparseColumn};
 use crate::metrics::EvalReport;
-use crate::Result;
 use std::path::PathBuf;
 
 /// Fresh rows that a run on synthetic data is evaluated on.

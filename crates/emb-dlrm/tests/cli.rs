@@ -134,7 +134,19 @@ fn u41_flags_without_effect_are_refused() {
         (&["--data", "synthetic", "--dcn-layers", "2"], "--dcn-layers"),
         (&["--data", "synthetic", "--decay", "l2"], "--decay"),
         (&["--data", "synthetic", "--rounding", "nearest"], "--rounding"),
-        (&["--data", "synthetic", "--optimizer", "sgd", "--dense-optimizer", "sgd", "--eps", "1"], "--eps"),
+        (
+            &[
+                "--data",
+                "synthetic",
+                "--optimizer",
+                "sgd",
+                "--dense-optimizer",
+                "sgd",
+                "--eps",
+                "1",
+            ],
+            "--eps",
+        ),
         (&["--data", &file, "--epochs", "2", "--steps", "2"], "--epochs"),
         (&["--data", &file, "--eval-every", "2"], "--eval-every"),
         (&["--data", &file, "synthetic"], "synthetic"),
@@ -164,12 +176,14 @@ fn options_of_a_file_are_used_and_flags_win() {
         ),
     );
     let save = folder.path("model");
-    let output = emb(&["train", "--config", &config, "--batch-size", "16", "--save", &save, "--json"]);
+    let output =
+        emb(&["train", "--config", &config, "--batch-size", "16", "--save", &save, "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
     assert_eq!(report["steps"], 4, "the flag's batch size");
     let inspected = emb(&["inspect", "--load", &save, "--json"]);
-    let manifest: serde_json::Value = serde_json::from_str(stdout(&inspected).trim()).expect("JSON");
+    let manifest: serde_json::Value =
+        serde_json::from_str(stdout(&inspected).trim()).expect("JSON");
     let tensors = manifest["tensors"].as_array().expect("tensors");
     let shape = |name: &str| {
         let tensor = tensors.iter().find(|tensor| tensor["name"] == name);
@@ -209,21 +223,27 @@ fn training_in_two_parts_equals_training_at_once() {
     let all = rows(256);
     let half = all.lines().take(128).map(|line| format!("{line}\n")).collect::<String>();
     let rest = all.lines().skip(128).map(|line| format!("{line}\n")).collect::<String>();
-    let (all, half, rest) =
-        (folder.file("all.txt", &all), folder.file("half.txt", &half), folder.file("rest.txt", &rest));
+    let (all, half, rest) = (
+        folder.file("all.txt", &all),
+        folder.file("half.txt", &half),
+        folder.file("rest.txt", &rest),
+    );
     for rule in ["row-wise-adagrad", "adagrad", "adam", "row-wise-adam", "sgd"] {
-        let flags = ["--batch-size", "32", "--optimizer", rule, "--dense-optimizer", "adam", "--json"];
+        let flags =
+            ["--batch-size", "32", "--optimizer", rule, "--dense-optimizer", "adam", "--json"];
         let run = |more: &[&str]| {
             let output = train(&[&flags[..], more].concat());
             assert!(output.status.success(), "{}", stderr(&output));
         };
-        let (once, first, second) = (folder.path("once"), folder.path("first"), folder.path("second"));
+        let (once, first, second) =
+            (folder.path("once"), folder.path("first"), folder.path("second"));
         run(&["--data", &all, "--save", &once]);
         run(&["--data", &half, "--save", &first]);
         run(&["--data", &rest, "--load", &first, "--save", &second]);
         let tensors = |dir: &str| {
             let output = emb(&["inspect", "--load", dir, "--json"]);
-            let manifest: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+            let manifest: serde_json::Value =
+                serde_json::from_str(stdout(&output).trim()).expect("JSON");
             (manifest["step"].clone(), manifest["tensors"].clone())
         };
         assert_eq!(tensors(&once), tensors(&second), "{rule}: every tensor, bit for bit");
@@ -311,12 +331,26 @@ fn a_checkpoint_of_another_shape_is_refused_with_both_shapes() {
     let save = folder.path("model");
     assert!(train(&["--data", &data, "--save", &save]).status.success());
     let output = emb(&[
-        "train", "--data", &data, "--load", &save, "--rows-per-table", "50", "--dim", "4",
-        "--bottom", "8", "--top", "8",
+        "train",
+        "--data",
+        &data,
+        "--load",
+        &save,
+        "--rows-per-table",
+        "50",
+        "--dim",
+        "4",
+        "--bottom",
+        "8",
+        "--top",
+        "8",
     ]);
     let text = stderr(&output);
     assert!(!output.status.success());
-    assert!(text.contains("C1/weight") && text.contains("[101, 4]") && text.contains("[51, 4]"), "{text}");
+    assert!(
+        text.contains("C1/weight") && text.contains("[101, 4]") && text.contains("[51, 4]"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -339,8 +373,17 @@ fn u41_every_flag_of_the_readme_is_in_the_help() {
         .iter()
         .map(|command| stdout(&emb(&[command, "--help"])))
         .collect();
-    let cargo = ["--release", "--workspace", "--example", "--package", "--bench", "--features",
-        "--no-default-features", "--all-features", "--bin"];
+    let cargo = [
+        "--release",
+        "--workspace",
+        "--example",
+        "--package",
+        "--bench",
+        "--features",
+        "--no-default-features",
+        "--all-features",
+        "--bin",
+    ];
     for line in readme.lines().chain(root.lines()) {
         for word in line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')) {
             if word.len() > 2 && word.starts_with("--") && !word[2..].starts_with('-') {
@@ -358,12 +401,24 @@ fn thread_counts_change_no_bit() {
     let digest = |threads: &str| {
         let save = folder.path(&format!("model-{threads}"));
         let output = emb(&[
-            "train", "--data", &data, "--save", &save, "--threads", threads, "--batch-size", "64",
-            "--dim", "8", "--rows-per-table", "50",
+            "train",
+            "--data",
+            &data,
+            "--save",
+            &save,
+            "--threads",
+            threads,
+            "--batch-size",
+            "64",
+            "--dim",
+            "8",
+            "--rows-per-table",
+            "50",
         ]);
         assert!(output.status.success(), "{}", stderr(&output));
         let output = emb(&["inspect", "--load", &save, "--json"]);
-        let manifest: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+        let manifest: serde_json::Value =
+            serde_json::from_str(stdout(&output).trim()).expect("JSON");
         manifest["tensors"].clone()
     };
     assert_eq!(digest("1"), digest("2"));

@@ -96,11 +96,15 @@ impl Setup {
                 .collect()
         };
         let names = golden.names();
-        let layers = names.iter().filter(|name| name.starts_with("init.inter_arch.crossnet.V")).count();
+        let layers =
+            names.iter().filter(|name| name.starts_with("init.inter_arch.crossnet.V")).count();
         let interaction = if layers == 0 {
             Interaction::Dot(PairOrder::Upper)
         } else {
-            Interaction::Cross { layers, rank: golden.shape("init.inter_arch.crossnet.V_kernels.0")[0] }
+            Interaction::Cross {
+                layers,
+                rank: golden.shape("init.inter_arch.crossnet.V_kernels.0")[0],
+            }
         };
         let (dim, batch, dense_in) = (number("dim"), number("batch"), number("dense_in"));
         let shape = Shape {
@@ -192,7 +196,12 @@ fn check(name: &str) {
         let loss = setup.with_step(step, |samples| trainer.train_step(samples).expect("a step"));
         let mean = (loss.sum / loss.rows as f64) as f32;
         let theirs = setup.golden.f32(&format!("step{step}.loss"));
-        close(&format!("{name} loss {step}"), &[mean], &theirs, if step == 0 { 1e-5 } else { 1e-4 });
+        close(
+            &format!("{name} loss {step}"),
+            &[mean],
+            &theirs,
+            if step == 0 { 1e-5 } else { 1e-4 },
+        );
     }
     let mut compared = 0;
     for full in setup.golden.names() {
@@ -239,7 +248,8 @@ fn first_step(setup: &Setup) {
     for (t, &rows) in setup.rows.iter().enumerate() {
         let after = read_table(&mut trainer, t, rows as usize, setup.dim);
         let before = setup.golden.f32(&format!("init.{}", table_weight(t)));
-        let lost: Vec<f32> = before.iter().zip(&after).map(|(before, after)| before - after).collect();
+        let lost: Vec<f32> =
+            before.iter().zip(&after).map(|(before, after)| before - after).collect();
         let theirs = setup.golden.f32(&format!("step0.grad.{}", table_weight(t)));
         close(&format!("gradient of table {t}"), &lost, &theirs, 1e-5);
     }
@@ -250,8 +260,6 @@ fn read_table(trainer: &mut Trainer<Cpu>, t: usize, rows: usize, dim: usize) -> 
     let mut weights = vec![0.0; rows * dim];
     let mut state = vec![vec![0.0; rows]; slots];
     let Trainer { backend, model, .. } = trainer;
-    backend
-        .read_rows(model.embeddings.tables_mut(), t, 0, &mut weights, &mut state)
-        .expect("rows");
+    backend.read_rows(model.embeddings.tables_mut(), t, 0, &mut weights, &mut state).expect("rows");
     weights
 }

@@ -18,7 +18,11 @@ fn feature(name: &str, table: usize) -> Feature {
 }
 
 /// `(weights, state)` of all rows of a table.
-fn rows_of(cpu: &mut Cpu, bags: &mut EmbeddingBags<Cpu>, table: usize) -> (Vec<f32>, Vec<Vec<f32>>) {
+fn rows_of(
+    cpu: &mut Cpu,
+    bags: &mut EmbeddingBags<Cpu>,
+    table: usize,
+) -> (Vec<f32>, Vec<Vec<f32>>) {
     let spec = bags.specs()[table].clone();
     let (rows, dim) = (spec.rows as usize, spec.dim);
     let mut weights = vec![0.0; rows * dim];
@@ -123,8 +127,7 @@ fn both_models_learn_and_threads_change_no_bit() {
             let mut losses = Vec::new();
             for step in 0..60 {
                 let (dense, labels, sparse) = samples(96, step % 4);
-                let samples =
-                    Samples { dense: &dense, labels: &labels, sparse: sparse.as_ref() };
+                let samples = Samples { dense: &dense, labels: &labels, sparse: sparse.as_ref() };
                 let loss = trainer.train_step(samples).expect("a step");
                 losses.push(loss.sum / loss.rows as f64);
             }
@@ -146,11 +149,8 @@ fn u01_an_empty_batch_and_a_batch_without_ids_train() {
         assert_eq!((loss.sum, loss.rows, trainer.step()), (0.0, 0, 0));
         let before = rows_of(&mut trainer.backend, &mut trainer.model.embeddings, 0);
         let empty = Jagged::from_lengths(&names, 4, &[0; 12], vec![], None).expect("a batch");
-        let samples = Samples {
-            dense: &[0.5; 20],
-            labels: &[0.0, 1.0, 0.0, 1.0],
-            sparse: empty.as_ref(),
-        };
+        let samples =
+            Samples { dense: &[0.5; 20], labels: &[0.0, 1.0, 0.0, 1.0], sparse: empty.as_ref() };
         assert!(trainer.train_step(samples).expect("a step").sum > 0.0);
         assert_eq!(before, rows_of(&mut trainer.backend, &mut trainer.model.embeddings, 0));
     }

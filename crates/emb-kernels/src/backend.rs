@@ -48,15 +48,15 @@ impl<B: Backend + ?Sized> std::fmt::Debug for JaggedView<'_, B> {
 }
 
 /// Upstream gradients of one batch: of the pooled output, and of each sequence feature's rows.
-pub struct Gradients<'a, B: Backend + ?Sized> {
+pub struct Gradients<'s, 'a, B: Backend + ?Sized> {
     /// `[batch, width]`, laid out by the [`FeatureMap`]; its leading columns before the first
     /// feature are not read.
     pub pooled: Mat<B::View<'a, f32>>,
     /// For each sequence feature (ascending feature position), `[values of the feature, dim]`.
-    pub sequences: &'a [(usize, Mat<B::View<'a, f32>>)],
+    pub sequences: &'s [(usize, Mat<B::View<'a, f32>>)],
 }
 
-impl<B: Backend + ?Sized> std::fmt::Debug for Gradients<'_, B> {
+impl<B: Backend + ?Sized> std::fmt::Debug for Gradients<'_, '_, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gradients")
             .field("batch", &self.pooled.rows)
@@ -253,7 +253,7 @@ pub trait Backend: Send + Sized + 'static {
         tables: &mut Self::Tables,
         map: &FeatureMap,
         batch: JaggedView<'_, Self>,
-        gradients: &Gradients<'_, Self>,
+        gradients: &Gradients<'_, '_, Self>,
         rules: &[Rule],
         step: u64,
     ) -> Result<()>;
@@ -415,11 +415,7 @@ pub trait Backend: Send + Sized + 'static {
     ///
     /// # Errors
     /// Shapes that differ.
-    fn add(
-        &mut self,
-        x: Mat<Self::View<'_, f32>>,
-        out: Mat<Self::ViewMut<'_, f32>>,
-    ) -> Result<()>;
+    fn add(&mut self, x: Mat<Self::View<'_, f32>>, out: Mat<Self::ViewMut<'_, f32>>) -> Result<()>;
 
     /// Binary cross-entropy with logits, stable for every finite logit:
     /// `max(z, 0) - z*y + ln(1 + exp(-|z|))`. Returns the *sum* of the losses in `f64`, added in

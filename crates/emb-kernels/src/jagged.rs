@@ -210,15 +210,35 @@ impl<'a> JaggedRef<'a> {
     }
 }
 
+impl<'a> JaggedRef<'a> {
+    /// The batch as the CPU backend reads it.
+    pub fn view<B>(self) -> crate::JaggedView<'a, B>
+    where
+        B: crate::Backend<View<'a, u64> = &'a [u64], View<'a, i64> = &'a [i64]>
+            + crate::Backend<View<'a, f32> = &'a [f32]>,
+    {
+        crate::JaggedView {
+            names: self.names,
+            batch: self.batch,
+            len: self.values.len(),
+            offsets: self.offsets,
+            values: self.values,
+            weights: self.weights,
+        }
+    }
+}
+
 fn owned<S: AsRef<str>>(names: &[S]) -> Vec<String> {
     names.iter().map(|name| name.as_ref().to_owned()).collect()
 }
 
-/// Prefix sums of the lengths of `features x batch` bags in 64 bits, without any values.
+/// Prefix sums of the lengths of `features x batch` bags in 64 bits, without any values: `offsets`
+/// becomes `[features * batch + 1]`.
 ///
 /// # Errors
-/// A count of lengths other than `features * batch`, a negative length.
-fn offsets_from_lengths(
+/// A count of lengths other than `features * batch`, a negative length; `offsets` is then as it was
+/// or partly filled.
+pub fn offsets_from_lengths(
     names: &[String],
     batch: usize,
     lengths: &[i64],

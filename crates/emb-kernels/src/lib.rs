@@ -1,6 +1,7 @@
 //! Embedding kernels behind one [`Backend`] trait.
 
 mod backend;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod cpu;
 mod error;
@@ -15,10 +16,10 @@ pub use backend::{
     Accumulate, Activation, Backend, Bucketized, Gradients, JaggedView, PairOrder, RowMapView,
     Scalar, Unique,
 };
+pub use cpu::{Cpu, CpuOptions};
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
-pub use jagged::{Jagged, JaggedRef};
-pub use cpu::{Cpu, CpuOptions};
+pub use jagged::{Jagged, JaggedRef, offsets_from_lengths};
 pub use mat::{Mat, Transpose};
 pub use rng::normal;
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};

@@ -73,17 +73,22 @@ pub(crate) fn initial_weights(
     let end = first_column + out.len();
     let mut start = first_column / INIT_COLUMNS * INIT_COLUMNS;
     while start < end {
-        let mut counter = [[row as u32; LANES], [(row >> 32) as u32; LANES], [0; LANES], [0; LANES]];
+        let mut counter =
+            [[row as u32; LANES], [(row >> 32) as u32; LANES], [0; LANES], [0; LANES]];
         for (lane, block) in counter[2].iter_mut().enumerate() {
             *block = (start / 4 + lane) as u32;
         }
         let words = philox(counter, key);
-        let (from, to) = (start.max(first_column), (start + INIT_COLUMNS).min(end));
-        for column in from..to {
-            let word = words[column % 4][(column - start) / 4];
-            let fraction = (word >> 8) as f32 * (1.0 / 16_777_216.0);
-            out[column - first_column] = (low + fraction * (high - low)).min(last);
+        let mut values = [0.0; INIT_COLUMNS];
+        for (block, values) in values.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            for (word, value) in values.iter_mut().enumerate() {
+                let fraction = (words[word][block] >> 8) as f32 * (1.0 / 16_777_216.0);
+                *value = (low + fraction * (high - low)).min(last);
+            }
         }
+        let (from, to) = (start.max(first_column), (start + INIT_COLUMNS).min(end));
+        out[from - first_column..to - first_column]
+            .copy_from_slice(&values[from - start..to - start]);
         start += INIT_COLUMNS;
     }
 }

@@ -1,9 +1,9 @@
 //! Loading: check names and shapes first, then stream every tensor and its checksum.
 
+use super::CHUNK;
 use super::entry::{Entry, Place, entries};
 use super::manifest::Manifest;
 use super::write::{hex, width};
-use super::CHUNK;
 use crate::model::Dlrm;
 use crate::{Error, Result};
 use emb_kernels::Backend;

@@ -1,8 +1,8 @@
 //! Saving: stream every tensor to a new file, then switch the manifest to it.
 
+use super::CHUNK;
 use super::entry::{Entry, Place, entries};
 use super::manifest::{Manifest, TensorRecord, sync_folder};
-use super::CHUNK;
 use crate::model::Dlrm;
 use crate::{Error, Result, config::Options};
 use emb_kernels::{Backend, Dtype};
@@ -34,7 +34,8 @@ pub fn save<B: Backend>(
     let name = free_name(dir, step);
     let partial = dir.join(format!("{name}.partial"));
     let file = File::create(&partial).map_err(Error::io("creating", &partial))?;
-    let mut writer = Writer { out: BufWriter::with_capacity(1 << 20, file), path: &partial, bytes: 0 };
+    let mut writer =
+        Writer { out: BufWriter::with_capacity(1 << 20, file), path: &partial, bytes: 0 };
     let written = write_all(&mut writer, &header, &entries, backend, model);
     let records = match written {
         Ok(records) => records,
@@ -69,8 +70,11 @@ fn header(dir: &Path, entries: &[Entry], step: u64, samples: u64) -> Result<Vec<
     let mut start = 0;
     let tensors = entries.iter().map(|entry| {
         let end = start + entry.elements() * entry.dtype.bitsize() / 8;
-        let info =
-            TensorInfo { dtype: entry.dtype, shape: entry.shape.clone(), data_offsets: (start, end) };
+        let info = TensorInfo {
+            dtype: entry.dtype,
+            shape: entry.shape.clone(),
+            data_offsets: (start, end),
+        };
         start = end;
         (entry.name.clone(), info)
     });

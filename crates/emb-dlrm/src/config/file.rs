@@ -1,7 +1,7 @@
 //! Options from a TOML file, and one set of options over another.
 
-use super::nearest::nearest;
 use super::Options;
+use super::nearest::nearest;
 use crate::{Error, Result};
 use std::path::Path;
 

@@ -10,14 +10,14 @@
 
 mod file;
 pub mod nearest;
-mod options;
 mod optimizers;
+mod options;
 mod resolve;
 mod tables;
 mod words;
 
-pub use options::{FeatureOptions, InitOptions, Options, TableOptions};
 pub use optimizers::Optimizers;
+pub use options::{FeatureOptions, InitOptions, Options, TableOptions};
 pub use resolve::{Config, Length, Origin};
 pub use tables::{FeaturePlan, TablePlan, Tables};
 pub use words::{

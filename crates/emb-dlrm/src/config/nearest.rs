@@ -13,7 +13,8 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
 
 /// `unknown "word"; did you mean ...? (one of ...)`.
 pub(crate) fn explain(word: &str, candidates: &[&str]) -> String {
-    let meant = nearest(word, candidates).map_or(String::new(), |near| format!("did you mean {near:?}? "));
+    let meant =
+        nearest(word, candidates).map_or(String::new(), |near| format!("did you mean {near:?}? "));
     format!("{word:?} is unknown; {meant}one of: {}", candidates.join(", "))
 }
 

@@ -1,7 +1,7 @@
 //! Update rules and schedules from options: embedding and dense parts share what they share.
 
-use super::words::{DecayKind, DenseKind, OptimizerKind};
 use super::Options;
+use super::words::{DecayKind, DenseKind, OptimizerKind};
 use crate::{Error, Result};
 use emb_optim::{
     Decay, DenseOptimizer, Optimizer, OptimizerConfig, PolynomialDecay, RuleKind, Schedule,
@@ -99,8 +99,7 @@ fn dense_optimizer(
     if options.eps.is_some() && !rule.has_eps() && no_table(|kind| kind != OptimizerKind::Sgd) {
         return Err(Error::Config("--eps has no effect: sgd has no denominator".into()));
     }
-    let accumulates =
-        |kind| matches!(kind, OptimizerKind::AdaGrad | OptimizerKind::RowWiseAdaGrad);
+    let accumulates = |kind| matches!(kind, OptimizerKind::AdaGrad | OptimizerKind::RowWiseAdaGrad);
     if options.initial_accumulator.is_some() && !rule.has_accumulator() && no_table(accumulates) {
         return Err(Error::Config(
             "--initial-accumulator has no effect: no rule here is an AdaGrad".into(),

@@ -53,11 +53,17 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dim: Option<usize>,
     /// Hidden layers of the bottom MLP; a layer of --dim outputs follows [default: 512,256,64]
-    #[cfg_attr(feature = "cli", arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model")
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bottom: Option<Vec<usize>>,
     /// Hidden layers of the top MLP; one logit follows [default: 512,256]
-    #[cfg_attr(feature = "cli", arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model")
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top: Option<Vec<usize>>,
     /// Cross layers of dlrm-dcn [default: 3]
@@ -73,7 +79,10 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_type: Option<WeightType>,
     /// How updates are stored into 16-bit weights [default: stochastic]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "stochastic|nearest", help_heading = "Model"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "stochastic|nearest", help_heading = "Model")
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<RoundingMode>,
 
@@ -111,7 +120,14 @@ pub struct Options {
     pub load: Option<PathBuf>,
 
     /// Update rule of the embedding tables [default: row-wise-adagrad]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "row-wise-adagrad|adagrad|sgd|adam|row-wise-adam", help_heading = "Optimizer"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "row-wise-adagrad|adagrad|sgd|adam|row-wise-adam",
+            help_heading = "Optimizer"
+        )
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<OptimizerKind>,
     /// Learning rate of the embedding tables [default: 0.01]
@@ -123,7 +139,10 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_decay: Option<f32>,
     /// Whether decay enters the gradient or shrinks the row itself [default: l2]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "l2|decoupled", help_heading = "Optimizer"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "l2|decoupled", help_heading = "Optimizer")
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decay: Option<DecayKind>,
     /// Added after square roots, embedding and dense rules alike [default: 1e-8]
@@ -143,7 +162,10 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_norm: Option<f32>,
     /// Update rule of the dense part [default: adagrad]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "adagrad|sgd|adam", help_heading = "Optimizer"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "adagrad|sgd|adam", help_heading = "Optimizer")
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dense_optimizer: Option<DenseKind>,
     /// Learning rate of the dense part [default: 0.01]

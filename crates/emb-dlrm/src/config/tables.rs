@@ -192,7 +192,9 @@ fn feature_plan(
         return refuse(format!("there is no table {wanted:?}{near}"));
     };
     if synthetic && feature.column.is_some() {
-        return refuse("column has no effect: synthetic data has one column for each feature".into());
+        return refuse(
+            "column has no effect: synthetic data has one column for each feature".into(),
+        );
     }
     if !synthetic && feature.weighted == Some(true) {
         return refuse("weighted: Criteo files have no per-sample weights".into());

@@ -113,10 +113,20 @@ impl<B: Backend> EmbeddingBags<B> {
         let specs = B::specs(&self.tables);
         self.rules.clear();
         self.rules.extend(
-            specs.iter().zip(&self.rates).map(|(spec, rate)| spec.optimizer.rule(rate * factor, step)),
+            specs
+                .iter()
+                .zip(&self.rates)
+                .map(|(spec, rate)| spec.optimizer.rule(rate * factor, step)),
         );
         let gradients = Gradients { pooled: gradient, sequences: &[] };
-        backend.scatter_update(&mut self.tables, &self.map, batch, &gradients, &self.rules, step)?;
+        backend.scatter_update(
+            &mut self.tables,
+            &self.map,
+            batch,
+            &gradients,
+            &self.rules,
+            step,
+        )?;
         Ok(())
     }
 }

@@ -65,12 +65,7 @@ impl<B: Backend> Dense<B> {
     ///
     /// # Errors
     /// The device is out of memory.
-    pub fn new(
-        backend: &mut B,
-        layout: Layout,
-        initial_state: &[f32],
-        seed: u64,
-    ) -> Result<Self> {
+    pub fn new(backend: &mut B, layout: Layout, initial_state: &[f32], seed: u64) -> Result<Self> {
         let total = layout.total;
         let mut weights = backend.zeros(total)?;
         let gradients = backend.zeros(total)?;
@@ -78,7 +73,12 @@ impl<B: Backend> Dense<B> {
         let mut state = backend.zeros(slots * total)?;
         let mut host = vec![0.0; total];
         for (parameter, &deviation) in layout.parameters.iter().zip(&layout.deviations) {
-            emb_kernels::normal(seed, &parameter.name, deviation, &mut host[parameter.range.clone()]);
+            emb_kernels::normal(
+                seed,
+                &parameter.name,
+                deviation,
+                &mut host[parameter.range.clone()],
+            );
         }
         backend.upload(&host, B::view_mut(&mut weights, 0..total))?;
         for (slot, &value) in initial_state.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! The whole model over one backend: [`Dlrm`].
 
+use super::DeviceBatch;
 use super::cross::CrossNet;
 use super::dense::{Dense, Layout};
 use super::mlp::Mlp;
 use super::scratch::{Operand, Place, Scratch};
-use super::DeviceBatch;
 use crate::{EmbeddingBags, Error, Result};
 use emb_kernels::{Activation, Backend, Mat, PairOrder};
 use emb_optim::DenseOptimizer;
@@ -77,7 +77,8 @@ impl<B: Backend> Dlrm<B> {
         let vectors = 1 + embeddings.map().features().len();
         let width = embeddings.map().width();
         let mut layout = Layout::default();
-        let sizes: Vec<usize> = [shape.dense_columns].iter().chain(&shape.bottom).copied().collect();
+        let sizes: Vec<usize> =
+            [shape.dense_columns].iter().chain(&shape.bottom).copied().collect();
         let bottom = Mlp::new(backend, &mut layout, "bottom", &sizes, Activation::Relu)?;
         let dot_columns = dim + vectors * (vectors - 1) / 2;
         let (cross, pair_order, top_inputs) = match shape.interaction {
@@ -87,10 +88,15 @@ impl<B: Backend> Dlrm<B> {
                 (Some(net), PairOrder::Upper, width)
             }
         };
-        let sizes: Vec<usize> = [top_inputs].iter().chain(&shape.top).chain(&[1]).copied().collect();
+        let sizes: Vec<usize> =
+            [top_inputs].iter().chain(&shape.top).chain(&[1]).copied().collect();
         let top = Mlp::new(backend, &mut layout, "top", &sizes, Activation::Linear)?;
-        let initial_state: Vec<f32> =
-            optimizer.optimizer().slots().iter().map(|&slot| optimizer.optimizer().initial_state(slot)).collect();
+        let initial_state: Vec<f32> = optimizer
+            .optimizer()
+            .slots()
+            .iter()
+            .map(|&slot| optimizer.optimizer().initial_state(slot))
+            .collect();
         Ok(Self {
             dense: Dense::new(backend, layout, &initial_state, seed)?,
             embeddings,

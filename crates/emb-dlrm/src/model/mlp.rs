@@ -79,7 +79,9 @@ impl<B: Backend> Mlp<B> {
         for (i, layer) in self.layers.iter().enumerate() {
             let (before, after) = self.hidden.split_at_mut(i);
             let input = match before.last() {
-                Some(previous) => Operand::new(previous.buffer(), Place::dense(batch, layer.inputs)),
+                Some(previous) => {
+                    Operand::new(previous.buffer(), Place::dense(batch, layer.inputs))
+                }
                 None => x,
             };
             if i == last {

@@ -38,7 +38,10 @@ impl Place {
     }
 
     /// The matrix, to be written.
-    pub(crate) fn of_mut<B: Backend>(self, buffer: &mut B::Buffer<f32>) -> Mat<B::ViewMut<'_, f32>> {
+    pub(crate) fn of_mut<B: Backend>(
+        self,
+        buffer: &mut B::Buffer<f32>,
+    ) -> Mat<B::ViewMut<'_, f32>> {
         Mat::with_stride(B::view_mut(buffer, self.range()), self.rows, self.cols, self.stride)
     }
 }

@@ -1,9 +1,9 @@
 //! Evaluation: every row of a source once, metrics exact.
 
 use super::trainer::{Samples, Trainer};
+use crate::Result;
 use crate::data::{Batch, Source};
 use crate::metrics::{EvalMetrics, EvalReport, cross_entropy, normalized_entropy};
-use crate::Result;
 use emb_kernels::Backend;
 
 /// `1 / (1 + exp(-logit))` in `f64`, exact to the last bits at both ends.
@@ -31,11 +31,8 @@ pub fn evaluate<B: Backend>(
     let mut hard = EvalMetrics::<f64>::default();
     let mut soft = (Vec::new(), Vec::new());
     while source.next(batch_size, &mut batch)? > 0 {
-        let samples = Samples {
-            dense: &batch.dense,
-            labels: &batch.labels,
-            sparse: batch.sparse.as_ref(),
-        };
+        let samples =
+            Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         trainer.logits(samples, &mut logits)?;
         scores.clear();
         scores.extend(logits.iter().map(|&logit| probability(logit)));

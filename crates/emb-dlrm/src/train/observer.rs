@@ -1,7 +1,7 @@
 //! What a run tells while it runs.
 
-use crate::metrics::EvalReport;
 use super::trainer::Rates;
+use crate::metrics::EvalReport;
 
 /// Something that happened in a run.
 #[derive(Clone, Copy, Debug)]

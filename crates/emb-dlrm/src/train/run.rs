@@ -56,8 +56,7 @@ pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> 
     let embeddings =
         EmbeddingBags::new(&mut backend, specs, features, lrs, first_column, config.seed)?;
     let optimizers = &config.optimizers;
-    let model =
-        Dlrm::new(&mut backend, &config.shape, embeddings, &optimizers.dense, config.seed)?;
+    let model = Dlrm::new(&mut backend, &config.shape, embeddings, &optimizers.dense, config.seed)?;
     let rates = Rates { tables: optimizers.lr, dense: optimizers.dense_lr };
     let schedule = optimizers.schedule.clone();
     Trainer::new(backend, model, DENSE_COLUMNS, optimizers.dense, rates, schedule)
@@ -81,7 +80,8 @@ pub fn train(config: &Config, observer: &mut dyn Observer) -> Result<Report> {
         let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
         trainer.resume(report.step, report.samples);
     }
-    let mut run = Run { trainer, config, observer, losses: VecDeque::new(), seconds: 0.0, samples: 0 };
+    let mut run =
+        Run { trainer, config, observer, losses: VecDeque::new(), seconds: 0.0, samples: 0 };
     let skipped_rows = run.train(data, eval.as_deref_mut())?;
     let mut last = None;
     if let Some(source) = eval.as_deref_mut() {
@@ -164,11 +164,8 @@ impl<B: Backend> Run<'_, B> {
     }
 
     fn step(&mut self, batch: &Batch) -> Result<()> {
-        let samples = Samples {
-            dense: &batch.dense,
-            labels: &batch.labels,
-            sparse: batch.sparse.as_ref(),
-        };
+        let samples =
+            Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         let loss = self.trainer.train_step(samples)?;
         self.samples += loss.rows as u64;
         if self.losses.len() == LOSS_STEPS {

@@ -26,7 +26,7 @@ use emb_kernels::cpu::{Cpu, CpuOptions, CpuTables};
 use emb_kernels::{
     Backend, Dtype, Feature, FeatureMap, Gradients, JaggedView, Mat, Pooling, TableSpec,
 };
-use emb_optim::Optimizer;
+use emb_optim::{Optimizer, RuleKind};
 
 /// What one run of the bench was asked for.
 struct Options {
@@ -65,8 +65,10 @@ fn main() {
 
 fn optimizers() -> Vec<(&'static str, Optimizer)> {
     vec![
-        ("rowwise_adagrad", Optimizer::RowWiseAdaGrad { eps: 1e-8 }),
-        ("sgd", Optimizer::Sgd),
+        ("rowwise_adagrad", Optimizer::new(RuleKind::RowWiseAdaGrad)),
+        ("sgd", Optimizer::new(RuleKind::Sgd)),
+        ("adagrad", Optimizer::new(RuleKind::AdaGrad)),
+        ("adam", Optimizer::new(RuleKind::Adam)),
     ]
 }
 

@@ -4,13 +4,11 @@ use crate::Options;
 use crate::clock::median_ms;
 use crate::config::Random;
 use emb_kernels::cpu::{Cpu, CpuOptions};
-use emb_kernels::{
-    Backend, Feature, FeatureMap, JaggedView, Mat, Pages, Pooling, TableSpec,
-};
-use emb_optim::Optimizer;
+use emb_kernels::{Backend, Feature, FeatureMap, Init, JaggedView, Mat, Pages, Pooling, TableSpec};
+use emb_optim::{Optimizer, RuleKind};
 
 /// Bytes of the table: far more than any cache here.
-const TABLE_BYTES: u64 = 1 << 30;
+const TABLE_BYTES: u64 = 1 << 29;
 
 /// Rows read in one sample.
 const ROWS: usize = 1 << 17;
@@ -23,7 +21,7 @@ pub(crate) struct Peak {
 
 impl Peak {
     pub(crate) fn measure(options: &Options) -> Self {
-        let seconds = options.seconds.min(1.0);
+        let seconds = options.seconds.min(0.5);
         let mut rows = Vec::new();
         for threads in [1, 2] {
             for row_bytes in [128, 256, 512] {
@@ -61,7 +59,12 @@ fn stream(seconds: f64) -> f64 {
 fn random_rows(row_bytes: usize, threads: usize, seconds: f64) -> f64 {
     let mut cpu = Cpu::new(CpuOptions { threads }).expect("threads");
     let (dim, rows) = (row_bytes / 4, TABLE_BYTES / row_bytes as u64);
-    let spec = TableSpec { pages: Pages::Huge, ..TableSpec::new("t", rows, dim, Optimizer::Sgd) };
+    let init = Init::Constant(1.0);
+    let spec = TableSpec {
+        pages: Pages::Huge,
+        init,
+        ..TableSpec::new("t", rows, dim, Optimizer::new(RuleKind::Sgd))
+    };
     let mut tables = cpu.create_tables(&[spec], 1).expect("table");
     let feature = Feature { name: "f".to_owned(), table: 0, pooling: Pooling::Sum };
     let map = FeatureMap::new(vec![feature], Cpu::specs(&tables), 0).expect("map");

@@ -68,7 +68,7 @@ impl<E: Element> RuleVisitor for Apply<'_, '_, E> {
 
     fn visit<R: RowRule>(self, rule: R) {
         let Self { touched, buffer, stored, .. } = self;
-        dispatch(self.instructions, ApplyKernel { rule, touched, buffer, stored });
+        dispatch(self.instructions, ApplyKernel { rule, touched, buffer, _stored: stored });
     }
 }
 
@@ -76,7 +76,7 @@ struct ApplyKernel<'a, 'b, E, R> {
     rule: R,
     touched: Touched<'a>,
     buffer: &'b mut [f32],
-    stored: [E; 0],
+    _stored: [E; 0],
 }
 
 impl<E: Element, R: RowRule> Kernel for ApplyKernel<'_, '_, E, R> {
@@ -100,32 +100,23 @@ impl<E: Element, R: RowRule> ApplyKernel<'_, '_, E, R> {
         let table = touched.table;
         let dim = if DIM == 0 { table.dim } else { DIM };
         let rounding = match (E::DTYPE, table.spec().rounding) {
-            (Dtype::F16 | Dtype::Bf16, Rounding::Stochastic) => Some(table.rounding_bits(touched.step)),
+            (Dtype::F16 | Dtype::Bf16, Rounding::Stochastic) => {
+                Some(table.rounding_bits(touched.step))
+            }
             _ => None,
         };
         for (k, &row) in touched.rows.iter().enumerate() {
-            let grad = &touched.sums[k * dim..(k + 1) * dim];
             // SAFETY: the caller promises the row to be in the table, and this thread's alone.
             let stored = unsafe { table.weights.part_mut::<E>(row as usize * dim, dim) };
-            let state = row_state(table, row as usize, dim);
-            let step = |weights: &mut [f32]| {
-                let total = match touched.totals {
-                    Some(totals) => totals[k],
-                    None if rule.uses_statistic() => rule.statistic(weights, grad),
-                    None => 0.0,
-                };
-                let statistic = Statistic { total, dim: table.spec().window.table_dim };
-                rule.step(weights, state, grad, statistic);
-            };
             if E::DTYPE == Dtype::F32 {
-                step(bytemuck::cast_slice_mut(stored));
+                step(rule, touched, k, row, bytemuck::cast_slice_mut(stored));
                 continue;
             }
             let weights = &mut buffer[..dim];
             for (w, from) in weights.iter_mut().zip(&*stored) {
                 *w = from.load();
             }
-            step(weights);
+            step(rule, touched, k, row, weights);
             match rounding {
                 Some(bits) => round(bits, table, row, weights, stored),
                 None => {
@@ -138,9 +129,29 @@ impl<E: Element, R: RowRule> ApplyKernel<'_, '_, E, R> {
     }
 }
 
+/// One step of the rule on row `row`, the `k`-th of those touched.
+#[inline(always)]
+fn step<R: RowRule>(rule: R, touched: Touched<'_>, k: usize, row: u64, weights: &mut [f32]) {
+    let (table, dim) = (touched.table, weights.len());
+    let grad = &touched.sums[k * dim..(k + 1) * dim];
+    let total = match touched.totals {
+        Some(totals) => totals[k],
+        None if rule.uses_statistic() => rule.statistic(weights, grad),
+        None => 0.0,
+    };
+    let statistic = Statistic { total, dim: table.spec().window.table_dim };
+    rule.step(weights, row_state(table, row as usize, dim), grad, statistic);
+}
+
 /// Stores a row with stochastic rounding, keyed by its global position.
 #[inline(always)]
-fn round<E: Element>(bits: RoundingBits, table: &Table, row: u64, weights: &[f32], stored: &mut [E]) {
+fn round<E: Element>(
+    bits: RoundingBits,
+    table: &Table,
+    row: u64,
+    weights: &[f32],
+    stored: &mut [E],
+) {
     let first = table.spec().window.first_column;
     let row = table.global_row(row);
     let mut random = [0; ROUNDING_COLUMNS];

@@ -60,7 +60,7 @@ impl Element for bf16 {
     #[inline(always)]
     fn stochastic(x: f32, random: u16) -> Self {
         let bits = x.to_bits();
-        let rounded = (bits.wrapping_add(u32::from(random)) >> 16) as u16;
+        let rounded = (bits.wrapping_add(u32::from(!random)) >> 16) as u16;
         Self::from_bits(if is_finite(bits) { rounded } else { special_bf16(bits) })
     }
 }
@@ -93,7 +93,7 @@ impl Element for f16 {
     #[inline(always)]
     fn stochastic(x: f32, random: u16) -> Self {
         let magnitude = x.to_bits() & 0x7fff_ffff;
-        let normal = magnitude.wrapping_add(u32::from(random) >> 3).wrapping_sub(REBIAS) >> 13;
+        let normal = magnitude.wrapping_add(u32::from(!random) >> 3).wrapping_sub(REBIAS) >> 13;
         // Multiples of the subnormal step 2^-24; the clamp keeps the unused lane in range.
         let steps = (f32::from_bits(magnitude) * 16_777_216.0).min(1024.0);
         let whole = steps as u32;

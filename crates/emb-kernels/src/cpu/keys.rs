@@ -88,7 +88,7 @@ impl Keys {
         tables: &CpuTables,
         map: &FeatureMap,
         batch: JaggedView<'_, Cpu>,
-        gradients: &Gradients<'_, Cpu>,
+        gradients: &Gradients<'_, '_, Cpu>,
     ) -> Result<()> {
         let count = tables.tables().len();
         self.count = count;
@@ -140,7 +140,7 @@ impl TableKeys {
         features: &[usize],
         map: &FeatureMap,
         batch: JaggedView<'_, Cpu>,
-        gradients: &Gradients<'_, Cpu>,
+        gradients: &Gradients<'_, '_, Cpu>,
     ) {
         self.sides.clear();
         self.direct = true;
@@ -193,13 +193,20 @@ impl TableKeys {
                     let weight = weights.map_or(1.0, |weights| weights[k]);
                     let (scale, row) = match pooling {
                         Pooling::Sum => (weight, sample as u64),
-                        Pooling::Mean => (if total == 0.0 { 0.0 } else { weight / total }, sample as u64),
+                        Pooling::Mean => {
+                            (if total == 0.0 { 0.0 } else { weight / total }, sample as u64)
+                        }
                         Pooling::None => (1.0, (bag.start + k) as u64 - offsets[0]),
                     };
                     self.sources.push(Source { side: side as u32, scale, row });
                 }
             }
         }
+    }
+
+    /// Number of distinct rows.
+    pub(crate) fn distinct(&self) -> usize {
+        (0..self.keys.len()).filter(|&k| k == 0 || self.row(k) != self.row(k - 1)).count()
     }
 
     /// The row of key `k`.

@@ -9,6 +9,7 @@
 mod apply;
 mod arena;
 mod backend;
+mod columns;
 mod cross;
 mod dense;
 mod detect;
@@ -34,5 +35,6 @@ mod update;
 mod weights;
 
 pub use backend::{Cpu, CpuOptions};
+pub use columns::RowGradients;
 pub use detect::Instructions;
 pub use table::CpuTables;

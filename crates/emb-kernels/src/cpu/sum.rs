@@ -3,7 +3,7 @@
 //! A lookup moves `8 + dim * 4` bytes in, a touched row `dim * 4` out to a block that stays in
 //! cache; meanwhile the rows and the state that the rule will change are prefetched.
 
-use super::detect::{Instructions, Kernel, dispatch, prefetch, prefetch_bytes};
+use super::detect::{Instructions, Kernel, dispatch, prefetch};
 use super::keys::{TableKeys, Upstream};
 use super::table::Table;
 

@@ -134,7 +134,9 @@ impl Table {
     #[inline(always)]
     pub(crate) fn touch(&self, row: u64) {
         let block = row >> self.block_shift;
-        if self.touched_bits()[(block / 64) as usize].load(Ordering::Relaxed) >> (block % 64) & 1 == 0 {
+        if self.touched_bits()[(block / 64) as usize].load(Ordering::Relaxed) >> (block % 64) & 1
+            == 0
+        {
             self.initialise(block);
         }
     }
@@ -153,7 +155,13 @@ impl Table {
     /// Initial weights of local `row`, as stored and loaded again.
     pub(crate) fn initial_row(&self, row: u64, out: &mut [f32]) {
         let window = self.spec.window;
-        initial_weights(self.init_key, self.spec.init, self.global_row(row), window.first_column, out);
+        initial_weights(
+            self.init_key,
+            self.spec.init,
+            self.global_row(row),
+            window.first_column,
+            out,
+        );
         match self.dtype {
             Dtype::F32 => {}
             Dtype::F16 => out.iter_mut().for_each(|w| *w = f16::nearest(*w).load()),
@@ -192,15 +200,11 @@ impl Table {
 
     fn fill<E: Element>(&self, first: u64, end: u64) {
         if self.spec.init != Init::Constant(0.0) {
-            let mut values = [0.0; TableSpec::MAX_DIM];
-            let values = &mut values[..self.dim];
             for row in first..end {
-                self.initial_row(row, values);
                 // SAFETY: the row lies in a block that only this thread has claimed.
-                let stored = unsafe { self.weights.part_mut::<E>(row as usize * self.dim, self.dim) };
-                for (to, &from) in stored.iter_mut().zip(&*values) {
-                    *to = E::nearest(from);
-                }
+                let stored =
+                    unsafe { self.weights.part_mut::<E>(row as usize * self.dim, self.dim) };
+                self.fill_row(row, stored);
             }
         }
         if self.initial_state.iter().all(|value| value.to_bits() == 0) {
@@ -208,6 +212,21 @@ impl Table {
         }
         for row in first..end {
             self.fill_state(row as usize);
+        }
+    }
+
+    fn fill_row<E: Element>(&self, row: u64, stored: &mut [E]) {
+        /// Columns generated at a time.
+        const COLUMNS: usize = 256;
+        let (window, row) = (self.spec.window, self.global_row(row));
+        let mut values = [0.0; COLUMNS];
+        for (part, stored) in stored.chunks_mut(COLUMNS).enumerate() {
+            let values = &mut values[..stored.len()];
+            let first_column = window.first_column + part * COLUMNS;
+            initial_weights(self.init_key, self.spec.init, row, first_column, values);
+            for (to, &from) in stored.iter_mut().zip(&*values) {
+                *to = E::nearest(from);
+            }
         }
     }
 
@@ -234,7 +253,8 @@ impl Table {
 }
 
 fn initial_state(spec: &TableSpec) -> Vec<f32> {
-    vec![0.0; spec.optimizer.slots().len()]
+    let slots = spec.optimizer.slots().iter();
+    slots.map(|&slot| spec.optimizer.initial_state(slot)).collect()
 }
 
 fn check(spec: &TableSpec) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Backward and update in one: sort, sum, rule.
 
+use super::Cpu;
 use super::apply::{Touched, apply};
 use super::detect::Instructions;
 use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
@@ -7,7 +8,6 @@ use super::keys::{Keys, Upstream};
 use super::parallel::split;
 use super::sum::{Run, sum_rows};
 use super::table::{CpuTables, Table};
-use super::Cpu;
 use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
 use emb_optim::{RowRule, Rule, RuleVisitor};
 
@@ -42,7 +42,7 @@ pub(crate) fn scatter_update(
     tables: &mut CpuTables,
     map: &FeatureMap,
     batch: JaggedView<'_, Cpu>,
-    gradients: &Gradients<'_, Cpu>,
+    gradients: &Gradients<'_, '_, Cpu>,
     rules: &[Rule],
     step: u64,
 ) -> Result<()> {
@@ -127,7 +127,7 @@ pub(crate) fn check(
     tables: &CpuTables,
     map: &FeatureMap,
     batch: JaggedView<'_, Cpu>,
-    gradients: &Gradients<'_, Cpu>,
+    gradients: &Gradients<'_, '_, Cpu>,
     rules: &[Rule],
 ) -> Result<()> {
     check_shapes(operation, tables, map, batch)?;
@@ -178,7 +178,7 @@ pub(crate) fn check_rules(
 
 fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
     let window = table.spec().window;
-    if window.table_dim == table.dim || !uses_statistic(rule) {
+    if window.table_dim == table.dim || !(uses_statistic(rule) || rule.needs_whole_row()) {
         return Ok(());
     }
     Err(Error::BadTable {
@@ -188,6 +188,23 @@ fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
             table.dim, window.table_dim
         ),
     })
+}
+
+/// Refuses rules that need all columns of a row at once where they are not here.
+pub(crate) fn refuse_whole_row(tables: &CpuTables, rules: &[Rule]) -> Result<()> {
+    for (table, rule) in tables.tables().iter().zip(rules) {
+        let window = table.spec().window;
+        if window.table_dim != table.dim && rule.needs_whole_row() {
+            return Err(Error::BadTable {
+                table: table.name.clone(),
+                what: format!(
+                    "{} of {} columns are here and the rule needs all at once",
+                    table.dim, window.table_dim
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// See [`RowRule::uses_statistic`].

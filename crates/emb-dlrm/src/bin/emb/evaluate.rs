@@ -12,7 +12,8 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     if args.json {
         return json(&serde_json::json!({ "steps": saved.step(), "eval": report }));
     }
-    let number = |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.6}"));
+    let number =
+        |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.6}"));
     out(&pairs(&[
         ("trained steps", count(saved.step())),
         ("rows", count(report.rows)),

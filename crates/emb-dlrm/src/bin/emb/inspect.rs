@@ -41,7 +41,8 @@ fn file(report: &FileReport) -> String {
         ("fields", report.fields.to_string()),
     ];
     if let Some(labels) = &report.labels {
-        let soft = if labels.soft > 0 { format!(", {} soft", count(labels.soft)) } else { String::new() };
+        let soft =
+            if labels.soft > 0 { format!(", {} soft", count(labels.soft)) } else { String::new() };
         let text = format!(
             "{} zeros, {} ones{soft}, mean {:.4}",
             count(labels.zeros),
@@ -56,7 +57,10 @@ fn file(report: &FileReport) -> String {
             .counts()
             .map(|(reason, rows)| format!("{} {reason}", count(rows)))
             .collect();
-        head.push(("bad rows", format!("{}: {}", count(report.bad_rows.total()), reasons.join(", "))));
+        head.push((
+            "bad rows",
+            format!("{}: {}", count(report.bad_rows.total()), reasons.join(", ")),
+        ));
     }
     if let Some(first) = &report.first_bad_row {
         head.push(("first", first.clone()));
@@ -123,5 +127,8 @@ fn checkpoint(dir: &Path, as_json: bool) -> Result<()> {
             ]
         })
         .collect();
-    out(&format!("{head}\n\n{}", table(&["tensor", "shape", "bytes", "sha256 (first 8 bytes)"], &rows)))
+    out(&format!(
+        "{head}\n\n{}",
+        table(&["tensor", "shape", "bytes", "sha256 (first 8 bytes)"], &rows)
+    ))
 }

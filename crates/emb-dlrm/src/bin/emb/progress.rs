@@ -57,11 +57,8 @@ impl Progress {
         let entropy = -(rate * rate.ln() + (1.0 - rate) * (1.0 - rate).ln());
         let ne = loss / rows.max(1.0) / entropy;
         let ne = if ne.is_finite() { format!("{ne:.4}") } else { "-".to_owned() };
-        let text = format!(
-            "{} samples/s  loss {:.4}  NE {ne}",
-            count(speed as u64),
-            loss / rows.max(1.0)
-        );
+        let text =
+            format!("{} samples/s  loss {:.4}  NE {ne}", count(speed as u64), loss / rows.max(1.0));
         self.window = Window::default();
         self.since = Instant::now();
         self.samples_then = samples;
@@ -117,7 +114,8 @@ impl Observer for Progress {
 
 /// An evaluation in one line.
 pub(crate) fn in_words(report: &EvalReport) -> String {
-    let number = |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
+    let number =
+        |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
     let why = if report.auc.is_some() {
         String::new()
     } else {

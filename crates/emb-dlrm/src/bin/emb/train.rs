@@ -28,9 +28,8 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
 
 /// The resolved configuration.
 fn describe(config: &Config) -> Result<String> {
-    let sizes = |sizes: &[usize]| {
-        sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-")
-    };
+    let sizes =
+        |sizes: &[usize]| sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
     let shape = &config.shape;
     let interaction = match shape.interaction {
         Interaction::Dot(_) => "dlrm, dot interaction".to_owned(),
@@ -46,15 +45,31 @@ fn describe(config: &Config) -> Result<String> {
     let mut rows = vec![
         ("data", data(config)?),
         ("model", interaction),
-        ("mlp", format!("bottom {}-{}, top {}-1", shape.dense_columns, sizes(&shape.bottom), sizes(&shape.top))),
-        ("tables", format!("{}, {} features", config.tables.tables.len(), config.tables.features.len())),
+        (
+            "mlp",
+            format!(
+                "bottom {}-{}, top {}-1",
+                shape.dense_columns,
+                sizes(&shape.bottom),
+                sizes(&shape.top)
+            ),
+        ),
+        (
+            "tables",
+            format!("{}, {} features", config.tables.tables.len(), config.tables.features.len()),
+        ),
         ("table rule", format!("{}, lr {}", optimizers.tables, optimizers.lr)),
         ("dense rule", format!("{}, lr {}", optimizers.dense.optimizer(), optimizers.dense_lr)),
         ("schedule", format!("{} (factor of every lr)", optimizers.schedule)),
-        ("train", format!(
-            "{length}, batch {}, seed {}, {} threads",
-            count(config.batch_size as u64), config.seed, config.threads
-        )),
+        (
+            "train",
+            format!(
+                "{length}, batch {}, seed {}, {} threads",
+                count(config.batch_size as u64),
+                config.seed,
+                config.threads
+            ),
+        ),
     ];
     match &config.data {
         Origin::Files(_) => rows.push(("ids", format!("{} rows of each table", config.id_policy))),
@@ -72,7 +87,11 @@ fn describe(config: &Config) -> Result<String> {
 fn data(config: &Config) -> Result<String> {
     Ok(match &config.data {
         Origin::Synthetic => {
-            format!("synthetic (seed {}), evaluated on {} fresh rows", config.seed, count(sources::SYNTHETIC_EVAL_ROWS))
+            format!(
+                "synthetic (seed {}), evaluated on {} fresh rows",
+                config.seed,
+                count(sources::SYNTHETIC_EVAL_ROWS)
+            )
         }
         Origin::Files(paths) => {
             let list = |paths: &[std::path::PathBuf]| -> Result<String> {
@@ -123,14 +142,20 @@ fn tables(config: &Config) -> String {
 }
 
 fn summary(report: &Report) -> String {
-    let number = |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
+    let number =
+        |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
     let mut rows = vec![
         ("steps", count(report.steps)),
         ("samples", count(report.samples)),
         ("training loss", format!("{} (last 100 steps)", number(report.loss))),
-        ("speed", format!(
-            "{} samples/s over {:.1} s", count(report.samples_per_second as u64), report.seconds
-        )),
+        (
+            "speed",
+            format!(
+                "{} samples/s over {:.1} s",
+                count(report.samples_per_second as u64),
+                report.seconds
+            ),
+        ),
     ];
     if report.skipped_rows > 0 {
         rows.push(("skipped lines", count(report.skipped_rows)));

@@ -85,14 +85,7 @@ pub struct Options {
 impl Default for Options {
     /// A quarter of the labels positive, teacher AUC about 0.80.
     fn default() -> Self {
-        Self {
-            seed: 0,
-            first: 0,
-            rows: None,
-            base_rate: 0.25,
-            signal: 1.33,
-            dense_missing: 0.05,
-        }
+        Self { seed: 0, first: 0, rows: None, base_rate: 0.25, signal: 1.33, dense_missing: 0.05 }
     }
 }
 
