@@ -19,7 +19,7 @@ fn main() -> Result<()> {
         feature("viewed", 1, Pooling::Mean),
         feature("bought", 1, Pooling::Sum),
     ];
-    let mut bags = EmbeddingBags::new(&mut cpu, tables, features, vec![0.05, 0.001], 0, 1)?;
+    let mut bags = EmbeddingBags::new(&mut cpu, &tables, features, vec![0.05, 0.001], 0, 1)?;
 
     // Two samples: lengths are feature-major, bags may be empty.
     let names = ["user", "viewed", "bought"];

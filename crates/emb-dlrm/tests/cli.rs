@@ -1,5 +1,4 @@
 //! The `emb` program as a person meets it.
-#![expect(missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,4 @@
 //! Both models against TorchRec's: logits, loss and gradients of the first step, weights after all.
-#![expect(missing_docs, reason = "a test")]
 
 mod support;
 
@@ -135,7 +134,7 @@ impl Setup {
         let slots = specs[0].optimizer.slots();
         let lrs = vec![table.1; specs.len()];
         let mut bags =
-            EmbeddingBags::new(&mut cpu, specs, features, lrs, self.dim, 1).expect("tables");
+            EmbeddingBags::new(&mut cpu, &specs, features, lrs, self.dim, 1).expect("tables");
         for (t, &rows) in self.rows.iter().enumerate() {
             let weights = self.golden.f32(&format!("init.{}", table_weight(t)));
             let state: Vec<Vec<f32>> = slots.iter().map(|_| vec![0.0; rows as usize]).collect();

@@ -1,5 +1,4 @@
 //! Claims about the models and the embedding layer that no golden file makes.
-#![expect(missing_docs, reason = "a test")]
 
 use emb_dlrm::model::{Dense, Interaction, Layout, Shape};
 use emb_dlrm::train::{Rates, Samples, Trainer};
@@ -44,7 +43,7 @@ fn u20_the_schedule_reaches_tables_and_dense_parameters_alike_and_survives_a_res
     let mut cpu = cpu(1);
     let mut spec = TableSpec::new("t", 3, 2, sgd);
     spec.init = Init::Constant(0.0);
-    let mut bags = EmbeddingBags::new(&mut cpu, vec![spec], vec![feature("t", 0)], vec![1.0], 0, 1)
+    let mut bags = EmbeddingBags::new(&mut cpu, &[spec], vec![feature("t", 0)], vec![1.0], 0, 1)
         .expect("tables");
     let mut layout = Layout::default();
     let bias = layout.add("bias".into(), &[2], 0.0);
@@ -89,7 +88,7 @@ fn small(threads: usize, interaction: Interaction) -> Trainer<Cpu> {
     let rule = Optimizer::new(RuleKind::RowWiseAdaGrad);
     let specs = vec![TableSpec::new("a", 50, 8, rule), TableSpec::new("b", 7, 8, rule)];
     let features = vec![feature("a1", 0), feature("b", 1), feature("a2", 0)];
-    let bags = EmbeddingBags::new(&mut cpu, specs, features, vec![0.1; 2], 8, 3).expect("tables");
+    let bags = EmbeddingBags::new(&mut cpu, &specs, features, vec![0.1; 2], 8, 3).expect("tables");
     let dense = DenseOptimizer::new(Optimizer::new(RuleKind::AdaGrad)).expect("a dense rule");
     let shape = Shape { dense_columns: 5, bottom: vec![16, 8], top: vec![12], interaction };
     let model = Dlrm::new(&mut cpu, &shape, bags, &dense, 3).expect("a model");
@@ -198,7 +197,7 @@ fn dims_that_differ_are_refused_for_dot_interaction_and_taken_for_cross_layers()
         let specs = vec![TableSpec::new("a", 5, 8, rule), TableSpec::new("wide", 7, 3, rule)];
         let features = vec![feature("a", 0), feature("wide", 1)];
         let bags =
-            EmbeddingBags::new(&mut cpu, specs, features, vec![0.1; 2], 8, 3).expect("tables");
+            EmbeddingBags::new(&mut cpu, &specs, features, vec![0.1; 2], 8, 3).expect("tables");
         let dense = DenseOptimizer::new(rule).expect("a dense rule");
         let shape = Shape { dense_columns: 5, bottom: vec![8], top: vec![], interaction };
         Dlrm::new(&mut cpu, &shape, bags, &dense, 3).map(|_| ())

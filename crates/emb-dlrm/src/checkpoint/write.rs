@@ -60,7 +60,7 @@ fn free_name(dir: &Path, step: u64) -> String {
     if !dir.join(&plain).exists() {
         return plain;
     }
-    (1..)
+    (1..=u64::MAX)
         .map(|again| format!("model-{step}-{again}.safetensors"))
         .find(|name| !dir.join(name).exists())
         .expect("invariant: some number is free")

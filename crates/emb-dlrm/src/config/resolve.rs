@@ -104,7 +104,7 @@ impl Config {
             tables,
             shape,
             optimizers,
-            length: length(&options, synthetic)?,
+            length: length(&options, synthetic),
             batch_size,
             seed: options.seed.unwrap_or(1),
             threads,
@@ -164,12 +164,12 @@ fn refuse_void(options: &Options, synthetic: bool) -> Result<()> {
     Ok(())
 }
 
-fn length(options: &Options, synthetic: bool) -> Result<Length> {
-    Ok(match (options.steps, options.epochs) {
+fn length(options: &Options, synthetic: bool) -> Length {
+    match (options.steps, options.epochs) {
         (Some(steps), _) => Length::Steps(steps),
         (None, _) if synthetic => Length::Steps(SYNTHETIC_STEPS),
         (None, epochs) => Length::Epochs(epochs.unwrap_or(1)),
-    })
+    }
 }
 
 fn shape(options: &Options, model: ModelKind) -> Result<Shape> {

@@ -18,7 +18,7 @@ use emb_optim::Rule;
 /// let tables = vec![TableSpec::new("user", 10, 4, Optimizer::new(RuleKind::Sgd))];
 /// let features =
 ///     vec![Feature { name: "user".into(), table: 0, pooling: Pooling::Sum }];
-/// let mut bags = EmbeddingBags::new(&mut cpu, tables, features, vec![0.1], 0, 7)?;
+/// let mut bags = EmbeddingBags::new(&mut cpu, &tables, features, vec![0.1], 0, 7)?;
 ///
 /// let ids = Jagged::from_lengths(&["user"], 2, &[2, 1], vec![3, 4, 9], None)?;
 /// let mut batch = DeviceBatch::new(&mut cpu, 0)?;
@@ -47,7 +47,7 @@ impl<B: Backend> EmbeddingBags<B> {
     /// Tables or features that cannot be (by name); `rates` of another count than tables.
     pub fn new(
         backend: &mut B,
-        tables: Vec<TableSpec>,
+        tables: &[TableSpec],
         features: Vec<Feature>,
         rates: Vec<f64>,
         first_column: usize,
@@ -62,9 +62,9 @@ impl<B: Backend> EmbeddingBags<B> {
             }
             .into());
         }
-        let map = FeatureMap::new(features, &tables, first_column)?;
+        let map = FeatureMap::new(features, tables, first_column)?;
         let rules = Vec::with_capacity(tables.len());
-        let tables = backend.create_tables(&tables, seed)?;
+        let tables = backend.create_tables(tables, seed)?;
         Ok(Self { tables, map, rates, rules })
     }
 

@@ -1,4 +1,4 @@
-//! Multi-layer perceptrons: linear layers with ReLU between them.
+//! Multi-layer perceptrons: linear layers with `ReLU` between them.
 
 use super::dense::{Dense, Layout};
 use super::scratch::{Operand, Place, Scratch};

@@ -49,12 +49,12 @@ pub struct Report {
 /// # Errors
 /// Memory that can't be had; tables or shapes that can't be.
 pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> {
-    let specs = config.tables.tables.iter().map(|table| table.spec.clone()).collect();
+    let specs: Vec<_> = config.tables.tables.iter().map(|table| table.spec.clone()).collect();
     let lrs = config.tables.tables.iter().map(|table| table.lr).collect();
     let first_column = config.shape.bottom.last().copied().unwrap_or(0);
     let features = config.tables.features();
     let embeddings =
-        EmbeddingBags::new(&mut backend, specs, features, lrs, first_column, config.seed)?;
+        EmbeddingBags::new(&mut backend, &specs, features, lrs, first_column, config.seed)?;
     let optimizers = &config.optimizers;
     let model = Dlrm::new(&mut backend, &config.shape, embeddings, &optimizers.dense, config.seed)?;
     let rates = Rates { tables: optimizers.lr, dense: optimizers.dense_lr };

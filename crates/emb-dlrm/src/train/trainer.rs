@@ -103,19 +103,24 @@ impl<B: Backend> Trainer<B> {
         if rows == 0 {
             return Ok(StepLoss { sum: 0.0, rows: 0 });
         }
-        let backend = &mut self.backend;
-        self.batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
-        self.model.forward(backend, &self.batch)?;
-        let sum = self.model.loss(backend, &self.batch, 1.0 / rows as f32)?;
         let step = self.step + 1;
+        let factor = self.schedule.lr(step);
+        let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
+        let Self { backend, model, batch, .. } = self;
+        let sum = backend.within(|backend| {
+            batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
+            model.forward(backend, batch)?;
+            let sum = model.loss(backend, batch, 1.0 / rows as f32)?;
+            if sum.is_finite() {
+                model.backward(backend, batch)?;
+                model.update_tables(backend, batch, factor, step)?;
+                model.dense.update(backend, &rule)?;
+            }
+            Ok::<_, Error>(sum)
+        })?;
         if !sum.is_finite() {
             return Err(self.non_finite(step, sum / rows as f64));
         }
-        let factor = self.schedule.lr(step);
-        self.model.backward(backend, &self.batch)?;
-        self.model.update_tables(backend, &self.batch, factor, step)?;
-        let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        self.model.dense.update(backend, &rule)?;
         self.step = step;
         self.samples += rows as u64;
         Ok(StepLoss { sum, rows })
@@ -131,10 +136,12 @@ impl<B: Backend> Trainer<B> {
         if rows == 0 {
             return Ok(());
         }
-        self.batch.upload(&mut self.backend, samples.dense, samples.labels, samples.sparse)?;
-        self.model.forward(&mut self.backend, &self.batch)?;
-        self.backend.download(self.model.logits(rows), logits)?;
-        Ok(())
+        let Self { backend, model, batch, .. } = self;
+        backend.within(|backend| {
+            batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
+            model.forward(backend, batch)?;
+            Ok(backend.download(model.logits(rows), logits)?)
+        })
     }
 
     /// Names the first tensor of the forward pass that is not finite.

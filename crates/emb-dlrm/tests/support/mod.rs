@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 /// A golden safetensors file in memory.
 #[derive(Debug)]
-pub struct Golden {
+pub(crate) struct Golden {
     bytes: Vec<u8>,
 }
 
 impl Golden {
     /// Reads `<EMB_VECTORS>/<name>.safetensors`; prints why and returns `None` when absent.
-    pub fn open(name: &str) -> Option<Self> {
+    pub(crate) fn open(name: &str) -> Option<Self> {
         let file = folder("EMB_VECTORS", "vectors").join(format!("{name}.safetensors"));
         match std::fs::read(&file) {
             Ok(bytes) => Some(Self { bytes }),
@@ -26,24 +26,24 @@ impl Golden {
     }
 
     /// One value of the file's metadata.
-    pub fn meta(&self, key: &str) -> String {
+    pub(crate) fn meta(&self, key: &str) -> String {
         let (_, metadata) = safetensors::SafeTensors::read_metadata(&self.bytes).expect("a header");
         let about = metadata.metadata().as_ref().expect("metadata");
         about.get(key).unwrap_or_else(|| panic!("metadata has no {key:?}")).clone()
     }
 
     /// Names of all tensors.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.tensors().names().into_iter().map(ToOwned::to_owned).collect()
     }
 
     /// Shape of a tensor.
-    pub fn shape(&self, name: &str) -> Vec<usize> {
+    pub(crate) fn shape(&self, name: &str) -> Vec<usize> {
         self.tensors().tensor(name).unwrap_or_else(|_| panic!("no tensor {name}")).shape().to_vec()
     }
 
     /// An `f32` tensor.
-    pub fn f32(&self, name: &str) -> Vec<f32> {
+    pub(crate) fn f32(&self, name: &str) -> Vec<f32> {
         let tensors = self.tensors();
         let tensor = tensors.tensor(name).unwrap_or_else(|_| panic!("no tensor {name}"));
         assert_eq!(tensor.dtype(), safetensors::Dtype::F32, "{name}");
@@ -51,7 +51,7 @@ impl Golden {
     }
 
     /// An `i64` tensor.
-    pub fn i64(&self, name: &str) -> Vec<i64> {
+    pub(crate) fn i64(&self, name: &str) -> Vec<i64> {
         let tensors = self.tensors();
         let tensor = tensors.tensor(name).unwrap_or_else(|_| panic!("no tensor {name}"));
         assert_eq!(tensor.dtype(), safetensors::Dtype::I64, "{name}");
@@ -60,7 +60,7 @@ impl Golden {
 }
 
 /// The folder that an environment variable names, else `shared/<default>` beside the repository.
-pub fn folder(variable: &str, default: &str) -> PathBuf {
+pub(crate) fn folder(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(default),
         PathBuf::from,

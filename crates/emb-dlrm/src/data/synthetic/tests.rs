@@ -121,9 +121,9 @@ fn ranks_are_spread_over_all_rows_without_meeting() {
 
 #[test]
 fn a_sample_depends_on_seed_and_index_alone() {
-    let options =
-        Options { seed: 9, first: 100, rows: Some(1000), weighted: true, ..Options::default() };
+    let options = Options { seed: 9, first: 100, rows: Some(1000), ..Options::default() };
     let mut features = tables(5, 1000);
+    features[1].weighted = true;
     features[2].bag = Bag::Geometric(3.0);
     features[4].bag = Bag::Fixed(4);
     let mut whole = Batch::default();
@@ -156,8 +156,8 @@ fn bags_missing_values_and_weights_are_as_asked() {
     features[1].bag = Bag::Fixed(7);
     features[2].bag = Bag::Geometric(2.5);
     features[3].missing = 0.3;
-    let mut source =
-        make(features, Options { weighted: true, dense_missing: 0.2, ..Options::default() });
+    features[2].weighted = true;
+    let mut source = make(features, Options { dense_missing: 0.2, ..Options::default() });
     let mut batch = Batch::default();
     let rows = 50_000;
     source.next(rows, &mut batch).expect("samples");
@@ -174,7 +174,9 @@ fn bags_missing_values_and_weights_are_as_asked() {
     assert!(bags(2).any(|(f, s)| batch.sparse.bag(f, s).is_empty()));
     let jagged = batch.sparse.as_ref();
     let weights = jagged.weights.expect("weights were asked for");
-    assert!(weights.iter().all(|weight| (0.5..=1.5).contains(weight)));
+    assert!(weights[jagged.feature_range(2)].iter().all(|weight| (0.5..=1.5).contains(weight)));
+    assert!(weights[jagged.feature_range(2)].windows(2).any(|pair| pair[0] != pair[1]));
+    assert!(weights[jagged.feature_range(1)].iter().all(|weight| *weight == 1.0));
     assert!(jagged.values.iter().all(|id| (0..=10_000).contains(id)));
     assert!(batch.dense.iter().all(|x| *x >= 0.0 && x.is_finite()));
     let zeros = batch.dense.iter().filter(|&&x| x == 0.0).count() as f64;
