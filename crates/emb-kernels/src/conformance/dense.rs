@@ -194,7 +194,6 @@ pub fn cross<B: Backend>(make: impl Fn(usize) -> B) {
         let (of_u, of_x0) = got.split_at(u.data.len());
         let (x0_wide, u_wide) = (x0.wide(), u.wide());
         let (bias_wide, upstream) = (bias.wide(), gradient.wide());
-        let zero = vec![0.0; x0_wide.len()];
         let (want_u, want_x0, want_bias) =
             reference::cross_backward(&x0_wide, &u_wide, &bias_wide, &upstream);
         let zero = vec![0.0; x0_wide.len()];
