@@ -24,7 +24,7 @@ pub enum Error {
     Metric(#[from] crate::metrics::Error),
     /// The loss became NaN or infinite; nothing of this step was applied.
     #[error(
-        "step {step}: the loss is {loss} (learning rates: tables {lr}, dense {dense_lr}); \
+        "step {step}: the loss is {loss} (learning rates: tables {lr:e}, dense {dense_lr:e}); \
          first non-finite tensor: {tensor}"
     )]
     NonFinite {

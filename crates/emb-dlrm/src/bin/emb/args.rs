@@ -25,6 +25,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct TrainArgs {
     /// Options from a TOML file; flags win where both speak.
     #[arg(long, value_name = "FILE.toml")]

@@ -13,6 +13,11 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
+/// `1 step`, `2 steps`.
+pub(crate) fn counted(value: u64, word: &str) -> String {
+    format!("{} {word}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
 /// Bytes with a binary unit.
 pub(crate) fn bytes(value: u64) -> String {
     let mut scaled = value as f64;

@@ -3,7 +3,7 @@
 use crate::args::TrainArgs;
 use crate::output::{json, note, out};
 use crate::progress::Progress;
-use crate::text::{count, pairs, table};
+use crate::text::{count, counted, pairs, table};
 use emb_dlrm::config::{Config, Length, Options, Origin};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Report, train};
@@ -38,8 +38,8 @@ fn describe(config: &Config) -> Result<String> {
         }
     };
     let length = match config.length {
-        Length::Epochs(epochs) => format!("{} epochs", count(epochs)),
-        Length::Steps(steps) => format!("{} steps", count(steps)),
+        Length::Epochs(epochs) => counted(epochs, "epoch"),
+        Length::Steps(steps) => counted(steps, "step"),
     };
     let optimizers = &config.optimizers;
     let mut rows = vec![
@@ -58,16 +58,19 @@ fn describe(config: &Config) -> Result<String> {
             "tables",
             format!("{}, {} features", config.tables.tables.len(), config.tables.features.len()),
         ),
-        ("table rule", format!("{}, lr {}", optimizers.tables, optimizers.lr)),
-        ("dense rule", format!("{}, lr {}", optimizers.dense.optimizer(), optimizers.dense_lr)),
+        ("table rule", format!("{}, lr {}", optimizers.tables, rate(optimizers.lr))),
+        (
+            "dense rule",
+            format!("{}, lr {}", optimizers.dense.optimizer(), rate(optimizers.dense_lr)),
+        ),
         ("schedule", format!("{} (factor of every lr)", optimizers.schedule)),
         (
             "train",
             format!(
-                "{length}, batch {}, seed {}, {} threads",
+                "{length}, batch {}, seed {}, {}",
                 count(config.batch_size as u64),
                 config.seed,
-                config.threads
+                counted(config.threads as u64, "thread")
             ),
         ),
     ];
@@ -82,6 +85,11 @@ fn describe(config: &Config) -> Result<String> {
         rows.push(("save", dir.display().to_string()));
     }
     Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
+}
+
+/// A learning rate: plain within everyday sizes, else with an exponent.
+fn rate(lr: f64) -> String {
+    if lr == 0.0 || (1e-4..1e4).contains(&lr) { lr.to_string() } else { format!("{lr:e}") }
 }
 
 fn data(config: &Config) -> Result<String> {
@@ -120,7 +128,7 @@ fn tables(config: &Config) -> String {
             spec.dim.to_string(),
             format!("{:?}", spec.dtype).to_lowercase(),
             spec.optimizer.kind().to_string(),
-            plan.lr.to_string(),
+            rate(plan.lr),
         ];
         match groups.iter_mut().find(|(known, _)| *known == cells) {
             Some((_, names)) => names.push(spec.name.clone()),
