@@ -32,18 +32,36 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod error;
 mod ids;
-mod mesh;
-mod row_map;
-mod table;
 mod typed_vec;
 
+mod mesh;
+mod nodes;
+mod row_map;
+mod table;
+
+mod build;
+mod plan;
+mod report;
+mod route;
+mod schedule;
+
+mod error;
+
+pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use error::Error;
 pub use ids::{Bytes, ColRange, FeatureId, GroupId, Id, Rank, ReplicaId, RowRange, TableId};
 pub use mesh::{Layout, Mesh};
+pub use nodes::NodeSplit;
+pub use plan::{
+    Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
+    PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
+};
+pub use report::{RankLoad, Report};
+pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};
-pub use table::{Table, TableOptions, Tables};
+pub use schedule::{Collective, Operation, Payload, Schedule, Scope, Stage};
+pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
 pub use typed_vec::TypedVec;
 
 /// The result of every fallible call of this crate.
