@@ -1,14 +1,27 @@
 //! Where embedding rows live, as plain checked data.
 //!
-//! Three questions every sharded run asks are answered here without a device, a transport or a
+//! Four questions every sharded run asks are answered here without a device, a transport or a
 //! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
-//! ([`Mesh`]), and which owner has which row ([`RowMap`]).
+//! ([`Mesh`]), which owner has which row ([`RowMap`]), and where every cell of every table lives
+//! ([`Plan`]).
 //!
 //! ```text
 //!   Tables   [name, rows, dim, ...]            what there is
 //!   Mesh     rank <-> (group, replica set)     who works together
 //!   RowMap   global row <-> (owner, local row) who has what
+//!
+//!   PlanBuilder --placements--+
+//!   PlanFile -----------------+--> PlanSpec --checked--> Plan --> shards of a rank, owner of a cell
+//!                                                          +----> Report    bytes and work by rank
+//!                                                          +----> Schedule  collectives of a step
+//!   ids of a batch --RowMap--> Routed          who is asked
 //! ```
+//!
+//! **The idea of a plan**: a block of rows (a [`Tier`]) is stored once in every group of `g` ranks.
+//! Inside the group it is cut into rows x columns with owners; across the `W/g` groups it is
+//! replicated and kept equal by a [`ReplicaSync`]. `g = W` is a sharded table, `g = 1` a
+//! data-parallel one, `g = S` between them is 2D sparse parallelism, and a table of several tiers
+//! keeps its hot rows closer than its cold ones.
 //!
 //! A value of these types exists only if it is consistent: constructors check and return
 //! [`Error`], fields are private, and nothing can be changed afterwards.
