@@ -140,7 +140,7 @@ pub enum Error {
         table: String,
     },
     /// A table that is not the one the plan was made for.
-    #[error("table {table:?} has {given} {what}, the plan was made for {plan}")]
+    #[error("table {table:?}: {what} {given}, the plan was made for {plan}")]
     TableDiffers {
         /// Table name.
         table: String,
@@ -175,7 +175,6 @@ pub enum Error {
         /// Its tier, by position.
         tier: Option<usize>,
         /// What is wrong.
-        #[source]
         fault: PlanFault,
     },
     /// A placement that cannot be made of a table.

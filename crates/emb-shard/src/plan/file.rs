@@ -39,6 +39,9 @@ struct TableFile {
     dim: usize,
     element_bytes: u8,
     pooling: Pooling,
+    /// `None` for one feature named like the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    features: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     order: Option<Vec<u64>>,
     tiers: Vec<TierFile>,
@@ -137,7 +140,9 @@ fn same_shape(file: &TableFile, table: &Table) -> Result<()> {
     same(name, "rows", &file.rows, &table.rows())?;
     same(name, "columns", &file.dim, &table.dim())?;
     same(name, "bytes a weight", &file.element_bytes, &table.element_bytes())?;
-    same(name, "pooling", &format!("{:?}", file.pooling), &format!("{:?}", table.pooling()))
+    same(name, "pooling", &format!("{:?}", file.pooling), &format!("{:?}", table.pooling()))?;
+    let features = file.features.as_ref().map_or_else(|| name.to_owned(), |names| names.join(", "));
+    same(name, "features", &features, &table.features().join(", "))
 }
 
 fn to_table(table: &Table, plan: &TablePlan) -> TableFile {
@@ -147,6 +152,7 @@ fn to_table(table: &Table, plan: &TablePlan) -> TableFile {
         dim: table.dim(),
         element_bytes: table.element_bytes(),
         pooling: table.pooling(),
+        features: (table.features() != [table.name()]).then(|| table.features().to_vec()),
         order: plan.order.as_ref().map(|order| order.places().to_vec()),
         tiers: plan.tiers.iter().map(to_tier).collect(),
     }

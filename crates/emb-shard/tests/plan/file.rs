@@ -1,7 +1,9 @@
 //! Plan files: readable, read back, and refused when they lie.
 
 use crate::common::{sequence, table, tables};
-use emb_shard::{Layout, Mesh, Placement, Plan, PlanBuilder, PlanFile, RowCut, Tables};
+use emb_shard::{
+    Layout, Mesh, Placement, Plan, PlanBuilder, PlanFile, RowCut, Table, TableOptions, Tables,
+};
 use proptest::prelude::*;
 
 fn given() -> Tables {
@@ -58,15 +60,19 @@ fn u30_plan_files_of_other_tables_are_refused_by_name() {
     );
     assert_eq!(
         refusal(r#""table": "ads""#, r#""table": "clicks""#),
-        r#"table "clicks" has 6 rows, the plan was made for 10"#
+        r#"table "clicks": rows 6, the plan was made for 10"#
     );
     assert_eq!(
         refusal(r#""rows": 10,"#, r#""rows": 11,"#),
-        r#"table "ads" has 10 rows, the plan was made for 11"#
+        r#"table "ads": rows 10, the plan was made for 11"#
     );
     assert_eq!(
         refusal(r#""pooling": "none""#, r#""pooling": "sum""#),
-        r#"table "clicks" has None pooling, the plan was made for Sum"#
+        r#"table "clicks": pooling None, the plan was made for Sum"#
+    );
+    assert_eq!(
+        refusal(r#""pooling": "sum""#, r#""pooling": "sum", "features": ["a", "b"]"#),
+        r#"table "ads": features ads, the plan was made for a, b"#
     );
     let line = TEXT.lines().nth(7).expect("the second table");
     let error = refusal(&format!(",\n{line}"), "");
@@ -121,8 +127,12 @@ fn hostile_plan_files_are_refused_with_a_reason() {
 
 proptest! {
     #[test]
-    fn any_table_name_survives_the_file(name in "\\PC{1,12}|[\\x00-\\x7f]{1,12}") {
-        let given = tables(vec![table(&name, 3, 2, 1.0)]);
+    fn any_name_survives_the_file(
+        names in prop::collection::btree_set("\\PC{1,12}|[\\x00-\\x7f]{1,12}", 3),
+    ) {
+        let names: Vec<String> = names.into_iter().collect();
+        let options = TableOptions { features: Some(names[1..].to_vec()), ..TableOptions::default() };
+        let given = tables(vec![Table::new(&names[0], 3, 2, options).expect("valid")]);
         let mesh = Mesh::new(2, 2, Layout::Strided).expect("divides");
         let plan = Plan::table_wise(&given, mesh).expect("valid");
         let file: PlanFile = serde_json::from_str(&plan.to_file().to_string()).expect("JSON");

@@ -239,11 +239,11 @@ fn other_tables_than_those_of_the_plan_are_named() {
     plan.check_tables(&[table("ads", 10, 4, 9.0), clicks.clone()]).expect("an estimate changed");
     assert_eq!(
         check(vec![table("ads", 12, 4, 1.0), clicks.clone()]),
-        r#"table "ads" has 12 rows, the plan was made for 10"#
+        r#"table "ads": rows 12, the plan was made for 10"#
     );
     assert_eq!(
         check(vec![ads.clone(), table("clicks", 6, 2, 1.0)]),
-        r#"table "clicks" has Sum pooling, the plan was made for None"#
+        r#"table "clicks": pooling Sum, the plan was made for None"#
     );
     assert_eq!(
         check(vec![ads.clone()]),

@@ -31,6 +31,10 @@ impl Display for TableFile {
             Pooling::None => "none",
         };
         write!(f, "\"element_bytes\": {}, \"pooling\": \"{pooling}\", ", self.element_bytes)?;
+        if let Some(features) = &self.features {
+            let features: Vec<Quoted> = features.iter().map(|name| Quoted(name)).collect();
+            write!(f, "\"features\": {}, ", List(&features))?;
+        }
         if let Some(order) = &self.order {
             write!(f, "\"order\": {}, ", List(order))?;
         }
