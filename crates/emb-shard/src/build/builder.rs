@@ -4,7 +4,7 @@ use super::loads::Loads;
 use super::place::{cost, mesh_of, place};
 use super::{PlaceOptions, Placement, RowCut};
 use crate::{Bytes, Error, Mesh, Plan, PlanSpec, Result, Table, Tables};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Makes a plan from a placement for each table.
 ///
@@ -79,8 +79,8 @@ impl PlanBuilder {
     /// [`Plan::new`] refuses.
     pub fn build(&self, tables: &Tables) -> Result<Plan> {
         let given = tables.tables().as_slice();
-        let known = |name: &str| given.iter().any(|table| table.name() == name);
-        let unknown = self.by_table.keys().filter(|name| !known(name)).cloned();
+        let known: HashSet<&str> = given.iter().map(Table::name).collect();
+        let unknown = self.by_table.keys().filter(|name| !known.contains(name.as_str())).cloned();
         let unknown: Vec<String> = unknown.collect();
         if !unknown.is_empty() {
             return Err(Error::TablesUnknown { tables: unknown });

@@ -24,6 +24,12 @@ pub(crate) fn cells(plan: &Plan, shard: &Shard) -> Vec<(u64, usize)> {
     let map = plan.row_map(shard.table, shard.tier, shard.block).expect("exists");
     let tier = plan.tier(shard.table, shard.tier).expect("exists");
     let order = plan.placed()[shard.table].order.as_ref();
+    if let Some(range) = shard.range {
+        let places: Vec<u64> = (0..shard.rows)
+            .map(|local| tier.rows.start() + map.global(shard.part, local).expect("exists"))
+            .collect();
+        assert_eq!(places, (range.start()..range.end()).collect::<Vec<_>>());
+    }
     let rows = (0..shard.rows).map(|local| {
         let place = tier.rows.start() + map.global(shard.part, local).expect("exists");
         match order {

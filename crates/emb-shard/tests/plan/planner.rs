@@ -55,6 +55,9 @@ fn u30_state_and_replicas_count_and_a_row_that_fits_nowhere_is_said() {
     assert_eq!((why.needs.get(), why.row_wise.get()), (124_000, 62_000));
     // 322 rows fit: groups of 4, twice.
     assert_eq!(why.row_wise_world, Some(8));
+    // Three ranks hold 334, 334 and 332 rows.
+    let three = PlanBuilder::new(mesh(3, 3)).budget(Bytes::new(41_000));
+    assert_eq!(shortage(three.build(&given)).row_wise_short.get(), 334 * 124 - 41_000);
     let why = shortage(builder.budget(Bytes::new(123)).build(&given));
     assert_eq!(why.row_wise_world, None);
     assert!(why.to_string().ends_with("not even one row fits on a rank"), "{why}");
@@ -126,15 +129,15 @@ proptest! {
 
     #[test]
     fn u31_whole_tables_are_within_four_thirds_of_the_best(
-        shapes in prop::collection::vec((1u32..200, 1usize..65), 1..=8),
+        shapes in prop::collection::vec((1u32..200, 1usize..65, 1u64..5000), 1..=8),
         world in 2u32..=4,
     ) {
         let made = shapes.iter().enumerate();
-        let made = made.map(|(n, &(factor, dim))| table(&format!("t{n}"), 100, dim, f64::from(factor)));
+        let made = made.map(|(n, &(factor, dim, rows))| table(&format!("t{n}"), rows, dim, f64::from(factor)));
         let plan = PlanBuilder::new(mesh(world, world)).auto(&tables(made.collect()), whole());
         let report = plan.expect("no limit").report();
         let largest = report.ranks().iter().map(|load| load.cost).fold(0.0, f64::max);
-        let costs: Vec<f64> = shapes.iter().map(|&(f, dim)| f64::from(f) * dim as f64).collect();
+        let costs: Vec<f64> = shapes.iter().map(|&(f, dim, _)| f64::from(f) * dim as f64).collect();
         let best = brute_force(&costs, &mut vec![0.0; world as usize]);
         prop_assert!(largest <= best * 4.0 / 3.0 + 1e-6, "{} against {}", largest, best);
         prop_assert!(largest >= best - 1e-6, "better than possible");
