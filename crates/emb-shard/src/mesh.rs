@@ -1,9 +1,11 @@
 //! The rank arithmetic of 2D sparse parallelism: [`Mesh`].
 
 use crate::{Error, GroupId, Id, Rank, ReplicaId, Result};
+use serde::{Deserialize, Serialize};
 
 /// Which ranks form a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// Group `i` is `{i, M+i, 2M+i, ..}`; a replica set is `M` consecutive ranks, so the replicas
     /// of a shard sit close together and their sync stays inside a node.
@@ -122,7 +124,15 @@ impl Mesh {
         Ok((0..self.replicas()).map(move |group| mesh.rank_at(group, set.get())))
     }
 
-    fn rank_at(&self, group: u32, set: u32) -> Rank {
+    /// Group and replica set of a rank that exists.
+    pub(crate) fn place_of(&self, rank: Rank) -> (GroupId, ReplicaId) {
+        let group = self.group_of(rank).expect("invariant: the caller checked the rank");
+        let set = self.replica_set_of(rank).expect("invariant: the caller checked the rank");
+        (group, set)
+    }
+
+    /// [`rank_of`](Self::rank_of) for a group and a replica set that exist.
+    pub(crate) fn rank_at(&self, group: u32, set: u32) -> Rank {
         Rank::new(match self.layout {
             Layout::Strided => set * self.replicas() + group,
             Layout::Contiguous => group * self.group_ranks + set,

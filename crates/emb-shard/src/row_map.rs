@@ -82,6 +82,21 @@ impl RowMap {
         Self::range((0..=owners).map(|owner| owner * length + owner.min(longer)).collect())
     }
 
+    /// Consecutive ranges of `ceil(rows / owners)` rows each until none are left, as `TorchRec`
+    /// cuts tables: ten rows over four owners are 3, 3, 3 and 1.
+    ///
+    /// # Errors
+    /// No owners.
+    pub fn ceil(rows: u64, owners: usize) -> Result<Self> {
+        if owners == 0 {
+            return Err(Error::NoOwners);
+        }
+        let block = rows.div_ceil(owners as u64);
+        // The product saturates only beyond `rows`, where `min` decides.
+        let start = |owner: u64| owner.saturating_mul(block).min(rows);
+        Self::range((0..=owners as u64).map(start).collect())
+    }
+
     /// Round robin: row `r` is local row `r / owners` of owner `r % owners`.
     ///
     /// # Errors

@@ -1,13 +1,43 @@
 //! What a table is, before anything decides where it lives: [`Table`], [`Tables`].
 
 use crate::{Bytes, Error, FeatureId, Result, TableId, TypedVec};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+
+/// How the rows of one bag become output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pooling {
+    /// Their (weighted) sum.
+    #[default]
+    Sum,
+    /// Their (weighted) mean.
+    Mean,
+    /// No pooling: one output row per id (sequence features).
+    None,
+}
+
+/// Bytes of optimizer state beside the weights.
+///
+/// Row-wise `AdaGrad` in `f32` keeps 4 bytes a row, Adam 8 bytes an element.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateBytes {
+    /// Bytes for each row. Every owner of columns of the row holds them, as equal copies.
+    pub per_row: u32,
+    /// Bytes for each weight.
+    pub per_element: u32,
+}
 
 /// The choices of a [`Table`] that have an ordinary value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableOptions {
     /// Bytes of one stored weight: 1, 2 or 4.
     pub element_bytes: u8,
+    /// Bytes of optimizer state.
+    pub state: StateBytes,
+    /// How its features pool bags.
+    pub pooling: Pooling,
     /// Mean number of ids in a bag of one of its features; finite, at least 0.
     pub pooling_factor: f64,
     /// The features that look rows up; `None` for one feature named like the table.
@@ -15,9 +45,15 @@ pub struct TableOptions {
 }
 
 impl Default for TableOptions {
-    /// `f32` weights, one id a bag, one feature named like the table.
+    /// `f32` weights without state, sums of bags, one id a bag, one feature named like the table.
     fn default() -> Self {
-        Self { element_bytes: 4, pooling_factor: 1.0, features: None }
+        Self {
+            element_bytes: 4,
+            state: StateBytes::default(),
+            pooling: Pooling::Sum,
+            pooling_factor: 1.0,
+            features: None,
+        }
     }
 }
 
@@ -28,6 +64,8 @@ pub struct Table {
     rows: u64,
     dim: usize,
     element_bytes: u8,
+    state: StateBytes,
+    pooling: Pooling,
     pooling_factor: f64,
     features: Vec<String>,
     weight_bytes: Bytes,
@@ -47,7 +85,7 @@ impl Table {
         options: TableOptions,
     ) -> Result<Self> {
         let name = name.into();
-        let TableOptions { element_bytes, pooling_factor, features } = options;
+        let TableOptions { element_bytes, state, pooling, pooling_factor, features } = options;
         let features = features.unwrap_or_else(|| vec![name.clone()]);
         if let Some(what) = fault(&name, rows, dim, element_bytes, pooling_factor, &features) {
             return Err(Error::BadTable { table: name, what });
@@ -57,7 +95,17 @@ impl Table {
             let what = format!("{rows} rows of {dim} x {element_bytes} bytes exceed 2^63 bytes");
             return Err(Error::BadTable { table: name, what });
         };
-        Ok(Self { name, rows, dim, element_bytes, pooling_factor, features, weight_bytes })
+        Ok(Self {
+            name,
+            rows,
+            dim,
+            element_bytes,
+            state,
+            pooling,
+            pooling_factor,
+            features,
+            weight_bytes,
+        })
     }
 
     /// Name, unique among [`Tables`].
@@ -80,6 +128,16 @@ impl Table {
         self.element_bytes
     }
 
+    /// Bytes of optimizer state.
+    pub fn state(&self) -> StateBytes {
+        self.state
+    }
+
+    /// How its features pool bags.
+    pub fn pooling(&self) -> Pooling {
+        self.pooling
+    }
+
     /// Mean number of ids in a bag.
     pub fn pooling_factor(&self) -> f64 {
         self.pooling_factor
@@ -93,6 +151,48 @@ impl Table {
     /// Bytes of all its weights: `rows * dim * element_bytes`.
     pub fn weight_bytes(&self) -> Bytes {
         self.weight_bytes
+    }
+
+    /// Bytes of the weights and of the optimizer state of `rows x columns` cells stored together;
+    /// the largest 64-bit number where they are more.
+    pub fn part_bytes(&self, rows: u64, columns: usize) -> PartBytes {
+        let cells = u128::from(rows) * columns as u128;
+        let state = cells * u128::from(self.state.per_element)
+            + u128::from(rows) * u128::from(self.state.per_row);
+        PartBytes {
+            weights: saturate(cells * u128::from(self.element_bytes)),
+            state: saturate(state),
+        }
+    }
+
+    /// Mean number of rows that one sample looks up: the pooling factor times the features.
+    pub fn lookups(&self) -> f64 {
+        self.pooling_factor * self.features.len() as f64
+    }
+}
+
+/// Bytes of a part of one table, or of all that one rank stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PartBytes {
+    /// Weights.
+    pub weights: Bytes,
+    /// Optimizer state.
+    pub state: Bytes,
+}
+
+impl PartBytes {
+    /// Weights and state.
+    pub fn total(self) -> Bytes {
+        self.weights.saturating_add(self.state)
+    }
+
+    /// Both parts, added.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            weights: self.weights.saturating_add(other.weights),
+            state: self.state.saturating_add(other.state),
+        }
     }
 }
 
@@ -151,6 +251,10 @@ fn weight_bytes(rows: u64, dim: usize, element_bytes: u8) -> Option<Bytes> {
     i64::try_from(bytes).is_ok().then_some(Bytes::new(bytes))
 }
 
+fn saturate(bytes: u128) -> Bytes {
+    Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
 fn fault(
     name: &str,
     rows: u64,
@@ -186,50 +290,4 @@ fn no_duplicate(kind: &'static str, names: &[String]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(rows: u64, dim: usize, options: TableOptions) -> String {
-        Table::new("ads", rows, dim, options).expect_err("must be refused").to_string()
-    }
-
-    #[test]
-    fn impossible_tables_are_refused_by_name() {
-        let plain = TableOptions::default;
-        assert_eq!(
-            refusal(0, 8, plain()),
-            r#"table "ads": 0 rows of 8 columns: both must be at least 1"#
-        );
-        let eight = TableOptions { element_bytes: 8, ..plain() };
-        assert!(refusal(1, 8, eight).contains("elements of 8 bytes"));
-        for factor in [f64::NAN, f64::INFINITY, -0.5] {
-            let options = TableOptions { pooling_factor: factor, ..plain() };
-            assert!(refusal(1, 1, options).contains("pooling factor"));
-        }
-        let nothing = TableOptions { features: Some(vec![]), ..plain() };
-        assert!(refusal(1, 1, nothing).contains("at least one feature"));
-        let twice = TableOptions { features: Some(vec!["x".into(), "x".into()]), ..plain() };
-        assert_eq!(refusal(1, 1, twice), r#"two features are named "x""#);
-        assert!(refusal(1 << 61, 1, plain()).contains("exceed 2^63 bytes"));
-        assert!(refusal(u64::MAX, usize::MAX, plain()).contains("exceed 2^63 bytes"));
-    }
-
-    #[test]
-    fn names_are_unique_over_all_tables_and_features_find_theirs() {
-        let named = |name: &str, features: &[&str]| {
-            let features = Some(features.iter().map(ToString::to_string).collect());
-            let options = TableOptions { features, ..TableOptions::default() };
-            Table::new(name, 10, 4, options).expect("valid table")
-        };
-        let tables = Tables::new(vec![named("a", &["x", "y"]), named("b", &["z"])]).expect("valid");
-        assert_eq!(tables.feature_names(), ["x", "y", "z"]);
-        assert_eq!(tables.table_of()[FeatureId::new(1)], TableId::new(0));
-        assert_eq!(tables.table_of()[FeatureId::new(2)], TableId::new(1));
-        assert_eq!(tables.weight_bytes(), Some(Bytes::new(320)));
-
-        let error = Tables::new(vec![named("a", &["x"]), named("a", &["y"])]);
-        assert_eq!(error.expect_err("twice").to_string(), r#"two tables are named "a""#);
-        let error = Tables::new(vec![named("a", &["x"]), named("b", &["x"])]);
-        assert_eq!(error.expect_err("twice").to_string(), r#"two features are named "x""#);
-    }
-}
+mod tests;
