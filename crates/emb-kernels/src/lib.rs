@@ -1,4 +1,11 @@
-//! Embedding kernels behind one [`Backend`] trait.
+#![doc = include_str!("../README.md")]
+//!
+//! # Code map
+//!
+//! - [`Backend`] is the seam; [`Jagged`] batches, [`FeatureMap`], [`TableSpec`] and [`Mat`] are its
+//!   vocabulary.
+//! - [`cpu`] is the CPU backend.
+//! - [`reference`](mod@reference) is the specification, `conformance` (a feature) the suite against it.
 
 mod backend;
 #[cfg(any(test, feature = "conformance"))]
