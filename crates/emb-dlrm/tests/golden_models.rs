@@ -88,7 +88,7 @@ impl Setup {
         let rows: Vec<u64> = serde_json::from_str(&golden.meta("rows")).expect("rows");
         let number = |key: &str| golden.meta(key).parse::<usize>().expect("a number");
         let outputs = |prefix: &str| -> Vec<usize> {
-            (0..)
+            (0..usize::MAX)
                 .map(|i| format!("init.{prefix}.{i}._linear.bias"))
                 .take_while(|name| golden.names().contains(name))
                 .map(|name| golden.shape(&name)[0])

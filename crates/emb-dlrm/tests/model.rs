@@ -100,7 +100,7 @@ fn small(threads: usize, interaction: Interaction) -> Trainer<Cpu> {
 /// Deterministic samples: uneven bags, some empty.
 fn samples(rows: usize, seed: usize) -> (Vec<f32>, Vec<f32>, Jagged) {
     let dense = (0..rows * 5).map(|i| ((i * 37 + seed * 11) % 19) as f32 / 19.0).collect();
-    let labels = (0..rows).map(|i| ((i + seed) % 3 == 0) as u8 as f32).collect();
+    let labels = (0..rows).map(|i| ((i + seed).is_multiple_of(3)) as u8 as f32).collect();
     let lengths: Vec<i64> = (0..3 * rows).map(|i| ((i * 5 + seed) % 4) as i64).collect();
     let limits = [50, 7, 50];
     let mut values = Vec::new();

@@ -107,12 +107,10 @@ pub(crate) fn initial_weights(
 pub fn normal(seed: u64, name: &str, deviation: f32, out: &mut [f32]) {
     let key = Key::new(seed, name, Purpose::Init);
     for (block, chunk) in out.chunks_mut(2 * LANES).enumerate() {
-        let mut counter = [[0; LANES]; 4];
-        for lane in 0..LANES {
-            let k = (block * LANES + lane) as u64;
-            (counter[0][lane], counter[1][lane]) = (k as u32, (k >> 32) as u32);
-        }
-        let words = philox(counter, key);
+        let number = |lane| (block * LANES + lane) as u64;
+        let low = std::array::from_fn(|lane| number(lane) as u32);
+        let high = std::array::from_fn(|lane| (number(lane) >> 32) as u32);
+        let words = philox([low, high, [0; LANES], [0; LANES]], key);
         for (i, value) in chunk.iter_mut().enumerate() {
             let lane = i / 2;
             let bits = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

@@ -26,7 +26,7 @@ impl Arena {
         };
         let bytes = usize::try_from(wanted)
             .ok()
-            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .filter(|&bytes| isize::try_from(bytes).is_ok())
             .ok_or_else(|| error("more than the address space".to_owned()))?;
         let map = MmapOptions::new()
             .len(bytes)

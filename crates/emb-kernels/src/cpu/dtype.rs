@@ -113,7 +113,7 @@ fn is_finite(bits: u32) -> bool {
 /// Infinity as it is; NaN with a bit set that keeps it one whatever its payload.
 #[inline(always)]
 fn special_bf16(bits: u32) -> u16 {
-    let quiet = if bits & 0x007f_ffff == 0 { 0 } else { 0x40 };
+    let quiet = if bits.trailing_zeros() >= 23 { 0 } else { 0x40 };
     (bits >> 16) as u16 | quiet
 }
 

@@ -17,6 +17,7 @@ const PART: usize = 2048;
 /// Rows between a prefetch and its use.
 const DISTANCE: usize = 24;
 
+#[expect(clippy::needless_pass_by_value, reason = "an exclusive view is handed over")]
 pub(crate) fn gather(
     threads: usize,
     instructions: Instructions,
@@ -125,9 +126,9 @@ pub(crate) fn read_rows(
             let (source, width) = slot_of(table, row, s);
             let out = &mut values[k * width..(k + 1) * width];
             if table.is_touched(row) {
-                out.copy_from_slice(source)
+                out.copy_from_slice(source);
             } else {
-                out.fill(table.initial_slot(s))
+                out.fill(table.initial_slot(s));
             }
         }
     }

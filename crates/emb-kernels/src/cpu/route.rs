@@ -109,6 +109,7 @@ fn number(order: impl Iterator<Item = usize>, ids: &[i64], out: &mut Unique<'_>)
 }
 
 /// See [`Backend::segment_sum`](crate::Backend::segment_sum).
+#[expect(clippy::needless_pass_by_value, reason = "an exclusive view is handed over")]
 pub(crate) fn segment_sum(
     threads: usize,
     values: Mat<&[f32]>,

@@ -1,13 +1,11 @@
 //! What users of comparable systems ran into, as tests: gradients, state, rounding, seeds.
 
-mod support;
-
+use crate::support::{Group, batch, table, without_eps};
 use emb_kernels::cpu::{Cpu, CpuOptions, RowGradients};
 use emb_kernels::{
     Backend, Dtype, Gradients, Init, Jagged, Mat, Pooling, Rounding, TableSpec, Window,
 };
 use emb_optim::{Optimizer, RuleKind};
-use support::{Group, batch, table, without_eps};
 
 fn near(got: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(got.len(), expected.len());
@@ -93,9 +91,8 @@ fn rounded(dtype: Dtype, rounding: Rounding, seed: u64, step: f32) -> Vec<f32> {
     let rows = 100_000;
     let init = Init::Constant(1.0);
     let spec = TableSpec { dtype, rounding, init, ..table("t", rows, 1, RuleKind::Sgd) };
-    let mut group = Group::new(&[spec], Pooling::Sum);
-    group.tables =
-        group.cpu.create_tables(&Cpu::specs(&group.tables).to_vec(), seed).expect("table");
+    let mut group = Group::new(std::slice::from_ref(&spec), Pooling::Sum);
+    group.tables = group.cpu.create_tables(&[spec], seed).expect("table");
     let ids: Vec<i64> = (0..rows as i64).collect();
     let bags = batch(&["t"], rows as usize, &vec![1; rows as usize], &ids);
     group.update(&bags, &vec![-step / 4.0; rows as usize]).expect("ids in range");

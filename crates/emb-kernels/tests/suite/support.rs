@@ -1,5 +1,4 @@
 //! A small group of tables on one thread, for tests that state numbers.
-#![allow(dead_code, reason = "every test file uses its own part")]
 
 use emb_kernels::cpu::{Cpu, CpuOptions, CpuTables};
 use emb_kernels::{
@@ -8,17 +7,17 @@ use emb_kernels::{
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 
 /// Tables and features with a backend.
-pub struct Group {
-    pub cpu: Cpu,
-    pub tables: CpuTables,
-    pub map: FeatureMap,
-    pub lr: f64,
-    pub step: u64,
+pub(crate) struct Group {
+    pub(crate) cpu: Cpu,
+    pub(crate) tables: CpuTables,
+    pub(crate) map: FeatureMap,
+    pub(crate) lr: f64,
+    pub(crate) step: u64,
 }
 
 impl Group {
     /// Feature `f` of `pooling[f]` looks up table `f`.
-    pub fn new(specs: &[TableSpec], pooling: Pooling) -> Self {
+    pub(crate) fn new(specs: &[TableSpec], pooling: Pooling) -> Self {
         let features: Vec<Feature> = specs
             .iter()
             .enumerate()
@@ -27,7 +26,7 @@ impl Group {
         Self::with_features(specs, features)
     }
 
-    pub fn with_features(specs: &[TableSpec], features: Vec<Feature>) -> Self {
+    pub(crate) fn with_features(specs: &[TableSpec], features: Vec<Feature>) -> Self {
         let mut cpu = Cpu::new(CpuOptions { threads: 1 }).expect("threads");
         let tables = cpu.create_tables(specs, 7).expect("tables");
         let map = FeatureMap::new(features, specs, 0).expect("features of these tables");
@@ -35,7 +34,7 @@ impl Group {
     }
 
     /// Gives row `i`, column `j` of a table the value `value(i, j)`.
-    pub fn fill(&mut self, table: usize, value: impl Fn(u64, usize) -> f32) {
+    pub(crate) fn fill(&mut self, table: usize, value: impl Fn(u64, usize) -> f32) {
         let spec = &Cpu::specs(&self.tables)[table];
         let (rows, dim, slots) = (spec.rows, spec.dim, spec.optimizer.slots().len());
         let weights: Vec<f32> = (0..rows)
@@ -48,7 +47,7 @@ impl Group {
     }
 
     /// All weights of a table, and its state slot by slot.
-    pub fn rows(&mut self, table: usize) -> (Vec<f32>, Vec<Vec<f32>>) {
+    pub(crate) fn rows(&mut self, table: usize) -> (Vec<f32>, Vec<Vec<f32>>) {
         let spec = &Cpu::specs(&self.tables)[table];
         let mut weights = vec![0.0; spec.rows as usize * spec.dim];
         let mut state = vec![Vec::new(); spec.optimizer.slots().len()];
@@ -56,7 +55,7 @@ impl Group {
         (weights, state)
     }
 
-    pub fn pool(&mut self, batch: &Jagged) -> Result<Vec<f32>> {
+    pub(crate) fn pool(&mut self, batch: &Jagged) -> Result<Vec<f32>> {
         let width = self.map.width();
         let mut out = vec![f32::NAN; batch.batch() * width];
         let matrix = Mat::new(&mut out[..], batch.batch(), width);
@@ -64,7 +63,7 @@ impl Group {
         Ok(out)
     }
 
-    pub fn weight_gradients(&mut self, batch: &Jagged, gradient: &[f32]) -> Vec<f32> {
+    pub(crate) fn weight_gradients(&mut self, batch: &Jagged, gradient: &[f32]) -> Vec<f32> {
         let mut out = vec![f32::NAN; batch.as_ref().values.len()];
         let gradient = Mat::new(gradient, batch.batch(), self.map.width());
         let view = batch.as_ref().view();
@@ -74,7 +73,7 @@ impl Group {
         out
     }
 
-    pub fn update(&mut self, batch: &Jagged, gradient: &[f32]) -> Result<()> {
+    pub(crate) fn update(&mut self, batch: &Jagged, gradient: &[f32]) -> Result<()> {
         let pooled = Mat::new(gradient, batch.batch(), self.map.width());
         let specs = Cpu::specs(&self.tables);
         let rules: Vec<_> =
@@ -86,17 +85,17 @@ impl Group {
 }
 
 /// A table of zeros.
-pub fn table(name: &str, rows: u64, dim: usize, kind: RuleKind) -> TableSpec {
+pub(crate) fn table(name: &str, rows: u64, dim: usize, kind: RuleKind) -> TableSpec {
     let init = Init::Constant(0.0);
     TableSpec { init, ..TableSpec::new(name, rows, dim, Optimizer::new(kind)) }
 }
 
 /// An optimizer with `eps = 0`.
-pub fn without_eps(kind: RuleKind) -> Optimizer {
+pub(crate) fn without_eps(kind: RuleKind) -> Optimizer {
     OptimizerConfig { eps: Some(0.0), ..OptimizerConfig::new(kind) }.build().expect("valid options")
 }
 
 /// A batch from lengths.
-pub fn batch(names: &[&str], samples: usize, lengths: &[i64], values: &[i64]) -> Jagged {
+pub(crate) fn batch(names: &[&str], samples: usize, lengths: &[i64], values: &[i64]) -> Jagged {
     Jagged::from_lengths(names, samples, lengths, values.to_vec(), None).expect("a batch")
 }

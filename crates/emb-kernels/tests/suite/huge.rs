@@ -1,36 +1,8 @@
-//! What tables and steps cost in memory.
-#![cfg(target_os = "linux")]
-
-mod support;
-
+//! Tables of more rows than memory holds.
+use crate::support::{Group, batch, table};
 use emb_kernels::cpu::{Cpu, CpuOptions};
-use emb_kernels::{Backend, Init, Pages, Pooling, TableSpec};
+use emb_kernels::{Backend, Pages, Pooling, TableSpec};
 use emb_optim::RuleKind;
-use support::{Group, batch, table};
-
-fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
-    let pages = text.split_whitespace().nth(1).expect("resident pages");
-    pages.parse::<u64>().expect("a number") * 4096
-}
-
-#[test]
-fn a_huge_table_costs_what_is_touched() {
-    // 2^27 rows of 16 f32: 2^33 bytes of weights, and as many of state twice.
-    let init = Init::Uniform { low: -0.1, high: 0.1 };
-    let spec =
-        TableSpec { pages: Pages::Small, init, ..table("huge", 1 << 27, 16, RuleKind::Adam) };
-    let before = resident_bytes();
-    let mut group = Group::new(&[spec], Pooling::Sum);
-    assert!(resident_bytes() - before < 4 << 20, "creation touches nothing");
-    let ids: Vec<i64> = (0..1000).map(|k| k * 134_217 + 5).collect();
-    let bags = batch(&["huge"], 1000, &[1; 1000], &ids);
-    let out = group.pool(&bags).expect("ids in range");
-    assert!(out.iter().all(|w| (-0.1..0.1).contains(w) && *w != 0.0));
-    group.update(&bags, &vec![1.0; 16_000]).expect("ids in range");
-    let grown = resident_bytes() - before;
-    assert!(grown < 48 << 20, "{grown} bytes for 1000 rows");
-}
 
 #[test]
 fn five_thousand_million_rows_can_be_made_and_their_last_row_used() {
