@@ -157,7 +157,7 @@ fn u06_of_several_bad_ids_the_first_is_named_whatever_the_threads() {
     let mut values = vec![1; 200_000];
     values[70_000] = 100;
     values[199_999] = -5;
-    let bags = batch(&names, 100_000, &[2; 100_000], &values);
+    let bags = batch(&names, 100_000, &vec![2; 100_000], &values);
     for threads in [1, 2, 5] {
         let mut group = Group::new(&specs, Pooling::Sum);
         group.cpu = Cpu::new(CpuOptions { threads }).expect("threads");
