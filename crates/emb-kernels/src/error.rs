@@ -107,7 +107,9 @@ pub enum Error {
         rows: u64,
     },
     /// An id that no owner has.
-    #[error("feature {feature:?}, sample {sample}, position {position} in the bag: no owner has id {id}")]
+    #[error(
+        "feature {feature:?}, sample {sample}, position {position} in the bag: no owner has id {id}"
+    )]
     NoOwner {
         /// Feature name.
         feature: String,

@@ -57,6 +57,7 @@ fn mix(x: u64) -> u64 {
 /// Initial weights of global `row`, global columns `first_column..first_column + out.len()`.
 ///
 /// Column `c` takes word `c % 4` of counter `(row, c / 4)`; its upper 24 bits are the fraction.
+#[inline(always)]
 pub(crate) fn initial_weights(
     key: Key,
     init: Init,
@@ -73,7 +74,8 @@ pub(crate) fn initial_weights(
     let end = first_column + out.len();
     let mut start = first_column / INIT_COLUMNS * INIT_COLUMNS;
     while start < end {
-        let mut counter = [[row as u32; LANES], [(row >> 32) as u32; LANES], [0; LANES], [0; LANES]];
+        let mut counter =
+            [[row as u32; LANES], [(row >> 32) as u32; LANES], [0; LANES], [0; LANES]];
         for (lane, block) in counter[2].iter_mut().enumerate() {
             *block = (start / 4 + lane) as u32;
         }
@@ -86,7 +88,8 @@ pub(crate) fn initial_weights(
             }
         }
         let (from, to) = (start.max(first_column), (start + INIT_COLUMNS).min(end));
-        out[from - first_column..to - first_column].copy_from_slice(&values[from - start..to - start]);
+        out[from - first_column..to - first_column]
+            .copy_from_slice(&values[from - start..to - start]);
         start += INIT_COLUMNS;
     }
 }

@@ -60,11 +60,8 @@ fn steps_allocate_nothing(threads: usize, weighted: bool, steps: usize) {
         })
         .collect();
     let pooling = [Pooling::Sum, Pooling::Mean, Pooling::None, Pooling::Sum];
-    let features = (0..4).map(|f| Feature {
-        name: format!("f{f}"),
-        table: f % 3,
-        pooling: pooling[f],
-    });
+    let features =
+        (0..4).map(|f| Feature { name: format!("f{f}"), table: f % 3, pooling: pooling[f] });
     let map = FeatureMap::new(features.collect(), &specs, 0).expect("features");
     let mut tables = cpu.create_tables(&specs, 1).expect("tables");
     let batches = batches(4, weighted);
@@ -100,8 +97,7 @@ fn steps_allocate_nothing(threads: usize, weighted: bool, steps: usize) {
             .expect("gradients of weights");
         let sequences = [(2, Mat::new(&sequence[..of_sequence * 64], of_sequence, 64))];
         let gradients = Gradients { pooled: gradient, sequences: &sequences };
-        let rules: [_; 3] =
-            std::array::from_fn(|t| specs[t].optimizer.rule(0.01, step as u64 + 1));
+        let rules: [_; 3] = std::array::from_fn(|t| specs[t].optimizer.rule(0.01, step as u64 + 1));
         cpu.scatter_update(&mut tables, &map, view, &gradients, &rules, step as u64)
             .expect("update");
     };

@@ -15,7 +15,9 @@ fn three_tables() -> Group {
     let specs: Vec<TableSpec> = dims
         .iter()
         .enumerate()
-        .map(|(t, &dim)| TableSpec::new(format!("t{t}"), 10, dim, table("", 1, 1, RuleKind::Adam).optimizer))
+        .map(|(t, &dim)| {
+            TableSpec::new(format!("t{t}"), 10, dim, table("", 1, 1, RuleKind::Adam).optimizer)
+        })
         .collect();
     Group::new(&specs, Pooling::Sum)
 }
@@ -49,7 +51,8 @@ fn means(offsets: &[i64], values: &[i64]) -> (Vec<f32>, Vec<f32>) {
     let mut group = Group::new(&[table("t", 5, 1, RuleKind::Sgd)], Pooling::Mean);
     group.fill(0, |i, _| i as f32 + 1.0);
     let samples = offsets.len() - 1;
-    let bags = Jagged::from_offsets(&["t"], samples, offsets, values.to_vec(), None).expect("batch");
+    let bags =
+        Jagged::from_offsets(&["t"], samples, offsets, values.to_vec(), None).expect("batch");
     let out = group.pool(&bags).expect("ids in range");
     let before = group.rows(0).0;
     group.update(&bags, &vec![1.0; samples]).expect("ids in range");
@@ -123,9 +126,21 @@ fn u06_index_out_of_range_names_everything() {
     group.fill(0, |i, j| (i * 10 + j as u64) as f32);
     let before = [group.rows(0), group.rows(1)];
     let cases = [
-        (0, 10, "table \"user\", feature \"user\", sample 2, position 1 in the bag: id 10 is outside 0..=9"),
-        (0, -1, "table \"user\", feature \"user\", sample 2, position 1 in the bag: id -1 is outside 0..=9"),
-        (1, 1_i64 << 40, "table \"item\", feature \"item\", sample 2, position 1 in the bag: id 1099511627776 is outside 0..=3"),
+        (
+            0,
+            10,
+            "table \"user\", feature \"user\", sample 2, position 1 in the bag: id 10 is outside 0..=9",
+        ),
+        (
+            0,
+            -1,
+            "table \"user\", feature \"user\", sample 2, position 1 in the bag: id -1 is outside 0..=9",
+        ),
+        (
+            1,
+            1_i64 << 40,
+            "table \"item\", feature \"item\", sample 2, position 1 in the bag: id 1099511627776 is outside 0..=3",
+        ),
     ];
     for (feature, id, message) in cases {
         let mut values = vec![0; 12];
@@ -209,8 +224,10 @@ fn u08_a_dim_beyond_the_limit_is_refused_with_the_limit() {
 
 #[test]
 fn u11_one_id_in_two_tables_and_two_features_of_one_table() {
-    let mut group =
-        Group::new(&[table("t1", 5, 1, RuleKind::Sgd), table("t2", 5, 1, RuleKind::Sgd)], Pooling::Sum);
+    let mut group = Group::new(
+        &[table("t1", 5, 1, RuleKind::Sgd), table("t2", 5, 1, RuleKind::Sgd)],
+        Pooling::Sum,
+    );
     group.fill(0, |i, _| i as f32);
     group.fill(1, |i, _| 100.0 + i as f32);
     let both = batch(&["t1", "t2"], 1, &[1, 1], &[3, 3]);

@@ -24,7 +24,8 @@ fn u12_duplicates_of_a_bag_are_summed_before_the_rule_runs_once() {
         (RuleKind::RowWiseAdaGrad, [0.936_754, 0.873_509]),
     ];
     for (kind, expected) in cases {
-        let optimizer = if kind == RuleKind::Sgd { Optimizer::new(kind) } else { without_eps(kind) };
+        let optimizer =
+            if kind == RuleKind::Sgd { Optimizer::new(kind) } else { without_eps(kind) };
         let spec = TableSpec { optimizer, ..table("t", 1, 2, kind) };
         let mut group = Group::new(&[spec], Pooling::Sum);
         group.fill(0, |_, _| 1.0);
@@ -37,7 +38,8 @@ fn u12_duplicates_of_a_bag_are_summed_before_the_rule_runs_once() {
 #[test]
 fn u12_ten_thousand_copies_of_an_id_give_the_same_bits_every_time() {
     let samples = 65_536;
-    let values: Vec<i64> = (0..samples as i64).map(|k| if k % 6 == 0 { 7 } else { k * 31 % 5000 }).collect();
+    let values: Vec<i64> =
+        (0..samples as i64).map(|k| if k % 6 == 0 { 7 } else { k * 31 % 5000 }).collect();
     let bags = batch(&["t"], samples, &vec![1; samples], &values);
     let gradient: Vec<f32> = (0..samples * 16).map(|k| (k as f32 * 0.37).sin()).collect();
     let mut first = None;
@@ -92,7 +94,8 @@ fn rounded(dtype: Dtype, rounding: Rounding, seed: u64, step: f32) -> Vec<f32> {
     let init = Init::Constant(1.0);
     let spec = TableSpec { dtype, rounding, init, ..table("t", rows, 1, RuleKind::Sgd) };
     let mut group = Group::new(&[spec], Pooling::Sum);
-    group.tables = group.cpu.create_tables(&Cpu::specs(&group.tables).to_vec(), seed).expect("table");
+    group.tables =
+        group.cpu.create_tables(&Cpu::specs(&group.tables).to_vec(), seed).expect("table");
     let ids: Vec<i64> = (0..rows as i64).collect();
     let bags = batch(&["t"], rows as usize, &vec![1; rows as usize], &ids);
     group.update(&bags, &vec![-step / 4.0; rows as usize]).expect("ids in range");
@@ -119,7 +122,11 @@ fn u16_stochastic_rounding_is_unbiased_and_follows_the_seed() {
 
 #[test]
 fn u16_another_step_rounds_with_other_bits() {
-    let spec = TableSpec { dtype: Dtype::F16, init: Init::Constant(1.0), ..table("t", 1000, 8, RuleKind::Sgd) };
+    let spec = TableSpec {
+        dtype: Dtype::F16,
+        init: Init::Constant(1.0),
+        ..table("t", 1000, 8, RuleKind::Sgd)
+    };
     let ids: Vec<i64> = (0..1000).collect();
     let bags = batch(&["t"], 1000, &[1; 1000], &ids);
     let mut patterns = std::collections::HashSet::new();
@@ -238,7 +245,10 @@ fn cut(kind: RuleKind, cuts: &[usize], bags: &Jagged, gradient: &[f32]) -> Vec<V
     for &width in cuts {
         let window = Window { first_row: 0, row_step: 1, first_column, table_dim: dim };
         let spec = TableSpec { window, init, ..table("t", rows, width, kind) };
-        let part: Vec<f32> = gradient.chunks(dim).flat_map(|row| row[first_column..first_column + width].to_vec()).collect();
+        let part: Vec<f32> = gradient
+            .chunks(dim)
+            .flat_map(|row| row[first_column..first_column + width].to_vec())
+            .collect();
         let group = Group::new(&[spec], Pooling::Sum);
         owners.push((group, part, RowGradients::new()));
         first_column += width;
@@ -250,7 +260,10 @@ fn cut(kind: RuleKind, cuts: &[usize], bags: &Jagged, gradient: &[f32]) -> Vec<V
             let pooled = Mat::new(&part[..], bags.batch(), group.map.width());
             let gradients = Gradients { pooled, sequences: &[] };
             let view = bags.as_ref().view();
-            group.cpu.row_gradients(&mut group.tables, &group.map, view, &gradients, &rules, sums).expect("phase one");
+            group
+                .cpu
+                .row_gradients(&mut group.tables, &group.map, view, &gradients, &rules, sums)
+                .expect("phase one");
             total.resize(sums.rows(0).len(), 0.0);
             total.iter_mut().zip(sums.statistics(0)).for_each(|(total, part)| *total += part);
         }
@@ -262,7 +275,9 @@ fn cut(kind: RuleKind, cuts: &[usize], bags: &Jagged, gradient: &[f32]) -> Vec<V
     (0..rows as usize)
         .map(|row| {
             let columns = parts.iter_mut().zip(cuts);
-            columns.flat_map(|(part, width)| part[row * width..(row + 1) * width].to_vec()).collect()
+            columns
+                .flat_map(|(part, width)| part[row * width..(row + 1) * width].to_vec())
+                .collect()
         })
         .collect()
 }

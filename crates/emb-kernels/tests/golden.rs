@@ -4,9 +4,7 @@
 //! tests say so and pass.
 
 use emb_kernels::cpu::{Cpu, CpuOptions, CpuTables};
-use emb_kernels::{
-    Backend, Feature, FeatureMap, Gradients, Jagged, Mat, Pooling, TableSpec,
-};
+use emb_kernels::{Backend, Feature, FeatureMap, Gradients, Jagged, Mat, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use safetensors::SafeTensors;
 use std::collections::HashMap;
@@ -75,8 +73,7 @@ impl<'a> File<'a> {
         };
         let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
         let features = names.iter().enumerate();
-        let features =
-            features.map(|(table, name)| Feature { name: name.clone(), table, pooling });
+        let features = features.map(|(table, name)| Feature { name: name.clone(), table, pooling });
         let map = FeatureMap::new(features.collect(), &specs, 0).expect("features");
         for step in 0..self.number("steps") {
             let batch = self.batch(step, &names);

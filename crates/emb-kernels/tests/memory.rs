@@ -18,7 +18,8 @@ fn resident_bytes() -> u64 {
 fn a_huge_table_costs_what_is_touched() {
     // 2^27 rows of 16 f32: 2^33 bytes of weights, and as many of state twice.
     let init = Init::Uniform { low: -0.1, high: 0.1 };
-    let spec = TableSpec { pages: Pages::Small, init, ..table("huge", 1 << 27, 16, RuleKind::Adam) };
+    let spec =
+        TableSpec { pages: Pages::Small, init, ..table("huge", 1 << 27, 16, RuleKind::Adam) };
     let before = resident_bytes();
     let mut group = Group::new(&[spec], Pooling::Sum);
     assert!(resident_bytes() - before < 4 << 20, "creation touches nothing");
@@ -34,7 +35,8 @@ fn a_huge_table_costs_what_is_touched() {
 #[test]
 fn five_thousand_million_rows_can_be_made_and_their_last_row_used() {
     let rows = 5_000_000_000;
-    let spec = TableSpec { pages: Pages::Small, ..table("wide", rows, 16, RuleKind::RowWiseAdaGrad) };
+    let spec =
+        TableSpec { pages: Pages::Small, ..table("wide", rows, 16, RuleKind::RowWiseAdaGrad) };
     let mut group = Group::new(&[spec], Pooling::Sum);
     let last = rows as i64 - 1;
     let bags = batch(&["wide"], 2, &[2, 1], &[last, 0, last]);

@@ -4,9 +4,7 @@ use crate::Options;
 use crate::clock::median_ms;
 use crate::config::Random;
 use emb_kernels::cpu::{Cpu, CpuOptions};
-use emb_kernels::{
-    Backend, Feature, FeatureMap, Init, JaggedView, Mat, Pages, Pooling, TableSpec,
-};
+use emb_kernels::{Backend, Feature, FeatureMap, Init, JaggedView, Mat, Pages, Pooling, TableSpec};
 use emb_optim::{Optimizer, RuleKind};
 
 /// Bytes of the table: far more than any cache here.
@@ -62,7 +60,11 @@ fn random_rows(row_bytes: usize, threads: usize, seconds: f64) -> f64 {
     let mut cpu = Cpu::new(CpuOptions { threads }).expect("threads");
     let (dim, rows) = (row_bytes / 4, TABLE_BYTES / row_bytes as u64);
     let init = Init::Constant(1.0);
-    let spec = TableSpec { pages: Pages::Huge, init, ..TableSpec::new("t", rows, dim, Optimizer::new(RuleKind::Sgd)) };
+    let spec = TableSpec {
+        pages: Pages::Huge,
+        init,
+        ..TableSpec::new("t", rows, dim, Optimizer::new(RuleKind::Sgd))
+    };
     let mut tables = cpu.create_tables(&[spec], 1).expect("table");
     let feature = Feature { name: "f".to_owned(), table: 0, pooling: Pooling::Sum };
     let map = FeatureMap::new(vec![feature], Cpu::specs(&tables), 0).expect("map");

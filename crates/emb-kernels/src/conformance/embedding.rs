@@ -55,10 +55,7 @@ pub fn agrees_with_the_reference<B: Backend>(make: impl Fn() -> B) {
 ///
 /// # Panics
 /// When they do not.
-pub fn equal_runs_have_equal_bits<A: Backend, B: Backend>(
-    a: impl Fn() -> A,
-    b: impl Fn() -> B,
-) {
+pub fn equal_runs_have_equal_bits<A: Backend, B: Backend>(a: impl Fn() -> A, b: impl Fn() -> B) {
     let (mut first, mut second) = (a(), b());
     for case in cases() {
         let (x, y) = (run(&mut first, &case), run(&mut second, &case));
@@ -149,14 +146,24 @@ pub fn check(case: &Case, outcome: &Outcome) {
         .map(|(spec, weights)| reference::Table { dim: spec.dim, weights: wide(weights) })
         .collect();
     let seed = case.seed;
-    close(&format!("case {seed}: pooled"), &outcome.pooled, &reference::pool(&tables, &map, batch), 1e-5);
+    close(
+        &format!("case {seed}: pooled"),
+        &outcome.pooled,
+        &reference::pool(&tables, &map, batch),
+        1e-5,
+    );
     for (f, rows) in &outcome.gathered {
         let expected = reference::gather(&tables, &map, batch, *f);
         close(&format!("case {seed}: sequence {f}"), rows, &expected, 0.0);
     }
     let gradient = wide(&case.pooled_gradient);
     let expected = reference::weight_gradients(&tables, &map, batch, &gradient);
-    close(&format!("case {seed}: gradients of weights"), &outcome.weight_gradients, &expected, 1e-5);
+    close(
+        &format!("case {seed}: gradients of weights"),
+        &outcome.weight_gradients,
+        &expected,
+        1e-5,
+    );
     check_update(case, &map, outcome);
 }
 
@@ -171,8 +178,7 @@ fn check_update(case: &Case, map: &FeatureMap, outcome: &Outcome) {
     };
     let rules = case.rules();
     let clamp = case.specs[0].optimizer.config().max_gradient.unwrap_or(f64::INFINITY);
-    let sums =
-        reference::row_gradients(&dims, map, case.batch.as_ref(), &pooled, sequence, clamp);
+    let sums = reference::row_gradients(&dims, map, case.batch.as_ref(), &pooled, sequence, clamp);
     for (t, spec) in case.specs.iter().enumerate() {
         for row in 0..spec.rows {
             let range = row as usize * spec.dim..(row as usize + 1) * spec.dim;

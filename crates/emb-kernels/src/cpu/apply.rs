@@ -100,7 +100,9 @@ impl<E: Element, R: RowRule> ApplyKernel<'_, '_, E, R> {
         let table = touched.table;
         let dim = if DIM == 0 { table.dim } else { DIM };
         let rounding = match (E::DTYPE, table.spec().rounding) {
-            (Dtype::F16 | Dtype::Bf16, Rounding::Stochastic) => Some(table.rounding_bits(touched.step)),
+            (Dtype::F16 | Dtype::Bf16, Rounding::Stochastic) => {
+                Some(table.rounding_bits(touched.step))
+            }
             _ => None,
         };
         for (k, &row) in touched.rows.iter().enumerate() {
@@ -143,7 +145,13 @@ fn step<R: RowRule>(rule: R, touched: Touched<'_>, k: usize, row: u64, weights: 
 
 /// Stores a row with stochastic rounding, keyed by its global position.
 #[inline(always)]
-fn round<E: Element>(bits: RoundingBits, table: &Table, row: u64, weights: &[f32], stored: &mut [E]) {
+fn round<E: Element>(
+    bits: RoundingBits,
+    table: &Table,
+    row: u64,
+    weights: &[f32],
+    stored: &mut [E],
+) {
     let first = table.spec().window.first_column;
     let row = table.global_row(row);
     let mut random = [0; ROUNDING_COLUMNS];

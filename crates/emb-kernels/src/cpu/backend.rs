@@ -5,7 +5,9 @@ use super::parallel::Team;
 use super::route::RouteScratch;
 use super::table::CpuTables;
 use super::update::UpdateScratch;
-use super::{cross, dense, gather, gemm, interaction, loss, pointwise, pool, route, update, weights};
+use super::{
+    cross, dense, gather, gemm, interaction, loss, pointwise, pool, route, update, weights,
+};
 use crate::{
     Accumulate, Activation, Backend, Bucketized, FeatureMap, Gradients, JaggedRef, JaggedView, Mat,
     PairOrder, Result, RowMapView, Scalar, TableSpec, Transpose, Unique,
@@ -181,7 +183,9 @@ impl Backend for Cpu {
         let Self { team, instructions, update: scratch, .. } = self;
         let (threads, isa) = (team.threads(), *instructions);
         team.run(|| {
-            update::scatter_update(threads, isa, scratch, tables, map, batch, gradients, rules, step)
+            update::scatter_update(
+                threads, isa, scratch, tables, map, batch, gradients, rules, step,
+            )
         })
     }
 
@@ -308,7 +312,14 @@ impl Backend for Cpu {
         let threads = self.team.threads();
         self.team.run(|| {
             cross::cross_backward(
-                threads, x0, u, bias, gradient, u_gradient, x0_gradient, bias_gradient,
+                threads,
+                x0,
+                u,
+                bias,
+                gradient,
+                u_gradient,
+                x0_gradient,
+                bias_gradient,
             )
         })
     }

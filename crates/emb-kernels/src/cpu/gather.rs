@@ -124,7 +124,11 @@ pub(crate) fn read_rows(
         for (s, values) in state.iter_mut().enumerate() {
             let (source, width) = slot_of(table, row, s);
             let out = &mut values[k * width..(k + 1) * width];
-            if table.is_touched(row) { out.copy_from_slice(source) } else { out.fill(table.initial_slot(s)) }
+            if table.is_touched(row) {
+                out.copy_from_slice(source)
+            } else {
+                out.fill(table.initial_slot(s))
+            }
         }
     }
     Ok(())

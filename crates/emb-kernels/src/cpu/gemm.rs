@@ -15,8 +15,16 @@ pub(crate) fn gemm(
         for j in 0..out.cols {
             let mut sum = 0.0;
             for k in 0..inner {
-                let x = if ta == Transpose::No { a.data[i * a.stride + k] } else { a.data[k * a.stride + i] };
-                let y = if tb == Transpose::No { b.data[k * b.stride + j] } else { b.data[j * b.stride + k] };
+                let x = if ta == Transpose::No {
+                    a.data[i * a.stride + k]
+                } else {
+                    a.data[k * a.stride + i]
+                };
+                let y = if tb == Transpose::No {
+                    b.data[k * b.stride + j]
+                } else {
+                    b.data[j * b.stride + k]
+                };
                 sum += x * y;
             }
             let to = &mut out.data[i * out.stride + j];

@@ -193,7 +193,9 @@ impl TableKeys {
                     let weight = weights.map_or(1.0, |weights| weights[k]);
                     let (scale, row) = match pooling {
                         Pooling::Sum => (weight, sample as u64),
-                        Pooling::Mean => (if total == 0.0 { 0.0 } else { weight / total }, sample as u64),
+                        Pooling::Mean => {
+                            (if total == 0.0 { 0.0 } else { weight / total }, sample as u64)
+                        }
                         Pooling::None => (1.0, (bag.start + k) as u64 - offsets[0]),
                     };
                     self.sources.push(Source { side: side as u32, scale, row });

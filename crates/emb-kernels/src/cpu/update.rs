@@ -1,5 +1,6 @@
 //! Backward and update in one: sort, sum, rule.
 
+use super::Cpu;
 use super::apply::{Touched, apply};
 use super::detect::Instructions;
 use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
@@ -7,12 +8,11 @@ use super::keys::{Keys, Upstream};
 use super::parallel::split;
 use super::sum::{Run, sum_rows};
 use super::table::{CpuTables, Table};
-use super::Cpu;
 use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
 use emb_optim::{RowRule, Rule, RuleVisitor};
 
 /// Elements of a block of sums: it stays in the first-level cache until the rule has run.
-const BLOCK_ELEMENTS: usize = 2048;
+const BLOCK_ELEMENTS: usize = 1024;
 
 /// Most rows of a block.
 const BLOCK_ROWS: usize = 64;

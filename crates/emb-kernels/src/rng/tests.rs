@@ -75,7 +75,9 @@ fn seed_name_purpose_row_and_step_all_matter() {
     ];
     let mut seen = std::collections::HashSet::new();
     for key in keys {
-        for (row, step, block) in [(0, 0, 0), (1, 0, 0), (1 << 32, 0, 0), (0, 1, 0), (0, 1 << 32, 0), (0, 0, 1)] {
+        for (row, step, block) in
+            [(0, 0, 0), (1, 0, 0), (1 << 32, 0, 0), (0, 1, 0), (0, 1 << 32, 0), (0, 0, 1)]
+        {
             let mut bits = [0; ROUNDING_COLUMNS];
             RoundingBits::new(key, step).fill(row, block, &mut bits);
             assert!(seen.insert(bits));

@@ -38,8 +38,10 @@ impl Group {
     pub fn fill(&mut self, table: usize, value: impl Fn(u64, usize) -> f32) {
         let spec = &Cpu::specs(&self.tables)[table];
         let (rows, dim, slots) = (spec.rows, spec.dim, spec.optimizer.slots().len());
-        let weights: Vec<f32> =
-            (0..rows).flat_map(|i| (0..dim).map(move |j| (i, j))).map(|(i, j)| value(i, j)).collect();
+        let weights: Vec<f32> = (0..rows)
+            .flat_map(|i| (0..dim).map(move |j| (i, j)))
+            .map(|(i, j)| value(i, j))
+            .collect();
         let (_, state) = self.rows(table);
         assert_eq!(state.len(), slots);
         self.cpu.write_rows(&mut self.tables, table, 0, &weights, &state).expect("rows");

@@ -22,11 +22,8 @@ pub fn bucketize<B: Backend>(make: impl Fn() -> B) {
         let modulo: Vec<_> = features.map(|_| RowMapView::Modulo { owners: 3 }).collect();
         for maps in [ranges, modulo] {
             let expected = reference::bucketize(batch, &maps, 3);
-            let (mut lengths, mut ids, mut positions) = (
-                vec![9; expected.0.len()],
-                vec![9; expected.1.len()],
-                vec![9; expected.2.len()],
-            );
+            let (mut lengths, mut ids, mut positions) =
+                (vec![9; expected.0.len()], vec![9; expected.1.len()], vec![9; expected.2.len()]);
             let mut out =
                 Bucketized { lengths: &mut lengths, ids: &mut ids, positions: &mut positions };
             backend.bucketize(batch, &maps, &mut out).expect("owners for all ids");

@@ -7,17 +7,25 @@ fn same_f32(a: f32, b: f32) -> bool {
 #[test]
 fn every_16_bit_pattern_loads_as_the_half_crate_says() {
     for bits in 0..=u16::MAX {
-        assert!(same_f32(Element::load(f16::from_bits(bits)), f16::from_bits(bits).to_f32()), "{bits:#x}");
-        assert!(same_f32(Element::load(bf16::from_bits(bits)), bf16::from_bits(bits).to_f32()), "{bits:#x}");
+        assert!(
+            same_f32(Element::load(f16::from_bits(bits)), f16::from_bits(bits).to_f32()),
+            "{bits:#x}"
+        );
+        assert!(
+            same_f32(Element::load(bf16::from_bits(bits)), bf16::from_bits(bits).to_f32()),
+            "{bits:#x}"
+        );
     }
 }
 
 /// Every f32 exponent with fractions around every rounding boundary.
 fn samples() -> impl Iterator<Item = f32> {
-    let fractions = [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
+    let fractions =
+        [0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
     (0..=0x1ff_u32).flat_map(move |sign_exponent| {
         fractions.into_iter().flat_map(move |low| {
-            [0, 0x5_0000, 0x7e_0000, 0x7f_0000].map(|high| f32::from_bits(sign_exponent << 23 | high | low))
+            [0, 0x5_0000, 0x7e_0000, 0x7f_0000]
+                .map(|high| f32::from_bits(sign_exponent << 23 | high | low))
         })
     })
 }
@@ -66,10 +74,15 @@ fn stochastic_rounding_gives_one_of_the_neighbours_and_keeps_what_is_representab
 
 #[test]
 fn the_fraction_rounded_up_is_the_distance_to_the_lower_neighbour() {
-    let cases = [1.0 + 0.25 / 1024.0, 0.75 * 2.0_f32.powi(-24), 3.0 * 2.0_f32.powi(-14) * (1.0 + 1.0 / 8192.0)];
+    let cases = [
+        1.0 + 0.25 / 1024.0,
+        0.75 * 2.0_f32.powi(-24),
+        3.0 * 2.0_f32.powi(-14) * (1.0 + 1.0 / 8192.0),
+    ];
     for (x, expected) in cases.into_iter().zip([0.25, 0.75, 3.0 / 8192.0 * 1024.0 / 2.0]) {
         let exact = f16::stochastic(x, u16::MAX).load();
-        let ups = (0..=u16::MAX).filter(|&random| f16::stochastic(x, random).load() > exact).count();
+        let ups =
+            (0..=u16::MAX).filter(|&random| f16::stochastic(x, random).load() > exact).count();
         let fraction = ups as f64 / 65_536.0;
         assert!((fraction - expected).abs() < 1e-3, "{x:e}: {fraction} {expected}");
     }
