@@ -1,2 +1,76 @@
-//! chores
-fn main() {}
+//! The project's chores, run as `cargo xtask <command>`.
+#![forbid(unsafe_code)]
+
+mod assert_json;
+mod bench;
+mod check;
+mod layers;
+mod markdown;
+mod masked;
+mod tidy;
+mod violation;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use workspace::Workspace;
+
+/// The project's chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything a change must pass; stops at the first failure and says what to do.
+    Check {
+        /// Leave the tests out.
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Only allowed edges between the crates, only dependencies that docs/dependencies.md lists.
+    Layers,
+    /// What the compiler does not check: lengths, docs, `unsafe`, manifests, links.
+    Tidy,
+    /// Runs the workspace's benches.
+    Bench {
+        /// Names of benches; all without.
+        names: Vec<String>,
+    },
+    /// Checks values in the last JSON object of a file.
+    AssertJson {
+        /// A program's output: JSON lines, perhaps between other lines.
+        file: PathBuf,
+        /// Claims such as `auc>0.5`, `loss.last<=0.7`, `steps=100`.
+        #[arg(required = true)]
+        claims: Vec<String>,
+    },
+}
+
+/// A chore's failure, as one text for a person.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Check { fast } => check::run(&workspace, fast),
+        Command::Layers => violation::report("layers", &layers::check(&workspace)?),
+        Command::Tidy => violation::report("tidy", &tidy::check(&workspace)?),
+        Command::Bench { names } => bench::run(&workspace, &names),
+        Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
+    }
+}

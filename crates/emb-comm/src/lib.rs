@@ -1,1 +1,51 @@
-//! emb-comm
+//! Collectives between the ranks of a training run, and the wire formats of what they carry.
+//!
+//! ```text
+//!   rows, f32 --encode--> bytes --all_to_all_v--> bytes --decode--> rows, f32
+//!             [`Wire`]           [`Collective`]          [`Wire`]
+//! ```
+//!
+//! [`Collective`] is the seam between training and a transport; [`Solo`] is the transport of a
+//! run of one rank, where every exchange is a copy. [`Wire`] says how rows of `f32` become bytes:
+//! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row.
+//!
+//! **It knows nothing of** tables, kernels or plans: it moves slices.
+//!
+//! Counts and lengths are checked before anything is written; an error names the operation, what
+//! was expected and what was given.
+//!
+//! ```
+//! use emb_comm::{Collective, Solo, Wire};
+//!
+//! let rows = [0.5f32, -1.0, 3.0, 8.0]; // two rows of two columns
+//! let mut sent = vec![0u8; Wire::Bf16.bytes(2, 2)?];
+//! Wire::Bf16.encode(&rows, 2, &mut sent)?;
+//!
+//! let mut received = vec![0u8; sent.len()];
+//! Solo.all_to_all_v(&sent, &[sent.len()], &mut received, &[sent.len()])?;
+//!
+//! let mut back = [0.0f32; 4];
+//! Wire::Bf16.decode(&received, 2, &mut back)?;
+//! assert_eq!(back, rows);
+//! # Ok::<(), emb_comm::Error>(())
+//! ```
+
+mod codec;
+mod collective;
+mod element;
+mod error;
+mod solo;
+
+pub use codec::Wire;
+pub use collective::Collective;
+pub use element::{Element, Sum};
+pub use error::Error;
+pub use solo::Solo;
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Runs the examples of the README with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -1,1 +1,21 @@
-//! emb-dlrm
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod checkpoint;
+pub mod config;
+#[cfg(feature = "data")]
+pub mod data;
+mod embeddings;
+mod error;
+pub mod metrics;
+pub mod model;
+#[cfg(feature = "data")]
+pub mod sources;
+pub mod train;
+
+pub use embeddings::EmbeddingBags;
+pub use error::Error;
+pub use model::{DeviceBatch, Dlrm};
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

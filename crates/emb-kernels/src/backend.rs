@@ -1,6 +1,9 @@
 //! The seam between the models and a device: [`Backend`].
 
-use crate::{FeatureMap, Mat, Pooling, Result, TableSpec, Transpose};
+use crate::{
+    Accumulate, Activation, Bucketized, FeatureMap, Gradients, JaggedView, Mat, PairOrder, Pooling,
+    Result, RowMapView, TableSpec, Transpose, Unique,
+};
 use emb_optim::Rule;
 
 /// Plain data that buffers hold.
@@ -12,91 +15,6 @@ impl Scalar for u32 {}
 impl Scalar for u64 {}
 impl Scalar for i64 {}
 impl Scalar for u8 {}
-
-/// A jagged batch in a backend's memory; offsets and counts were checked on the host.
-pub struct JaggedView<'a, B: Backend + ?Sized> {
-    /// Feature names, for errors.
-    pub names: &'a [String],
-    /// Samples.
-    pub batch: usize,
-    /// Number of values.
-    pub len: usize,
-    /// `[features * batch + 1]`.
-    pub offsets: B::View<'a, u64>,
-    /// `[len]` ids.
-    pub values: B::View<'a, i64>,
-    /// `[len]` per-sample weights, or `None` for all 1.
-    pub weights: Option<B::View<'a, f32>>,
-}
-
-impl<B: Backend + ?Sized> Clone for JaggedView<'_, B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<B: Backend + ?Sized> Copy for JaggedView<'_, B> {}
-
-impl<B: Backend + ?Sized> std::fmt::Debug for JaggedView<'_, B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JaggedView")
-            .field("names", &self.names)
-            .field("batch", &self.batch)
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Upstream gradients of one batch: of the pooled output, and of each sequence feature's rows.
-pub struct Gradients<'s, 'a, B: Backend + ?Sized> {
-    /// `[batch, width]`, laid out by the [`FeatureMap`]; its leading columns before the first
-    /// feature are not read.
-    pub pooled: Mat<B::View<'a, f32>>,
-    /// For each sequence feature (ascending feature position), `[values of the feature, dim]`.
-    pub sequences: &'s [(usize, Mat<B::View<'a, f32>>)],
-}
-
-impl<B: Backend + ?Sized> std::fmt::Debug for Gradients<'_, '_, B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gradients")
-            .field("batch", &self.pooled.rows)
-            .field("sequences", &self.sequences.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Which owner has which row of one feature's table, as plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowMapView<'a> {
-    /// `[owners + 1]` starts: owner `o` has rows `starts[o]..starts[o + 1]`, local id
-    /// `id - starts[o]`. Uneven and empty ranges are allowed.
-    Range(&'a [u64]),
-    /// Owner `id % owners`, local id `id / owners`.
-    Modulo {
-        /// Number of owners.
-        owners: usize,
-    },
-}
-
-/// Output buffers of [`Backend::bucketize`], owner-major.
-#[derive(Debug)]
-pub struct Bucketized<'a> {
-    /// `[owners, features * batch]`: length of every bag's part at every owner.
-    pub lengths: &'a mut [u64],
-    /// `[values]` local ids, by owner, then bag, in bag order.
-    pub ids: &'a mut [i64],
-    /// `[values]`: `positions[k]` is the place in the input of output `k`.
-    pub positions: &'a mut [u64],
-}
-
-/// Output buffers of [`Backend::unique`].
-#[derive(Debug)]
-pub struct Unique<'a> {
-    /// `[values]`, of which the first `n` (returned) are the distinct ids, ascending.
-    pub ids: &'a mut [i64],
-    /// `[values]`: `ids[inverse[k]]` is input `k`.
-    pub inverse: &'a mut [u32],
-}
 
 /// One stream of a device: its memory, its scratch, and the operations of a training step.
 ///
@@ -118,6 +36,12 @@ pub trait Backend: Send + Sized + 'static {
     type ViewMut<'a, T: Scalar>: Send;
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
+
+    /// Runs several operations as one: worth it around a whole step, where a backend can then
+    /// start its threads (or record its launches) once. Results do not change.
+    fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
+        work(self)
+    }
 
     /// Device and parallelism in words, for reports.
     fn name(&self) -> String;
@@ -328,7 +252,7 @@ pub trait Backend: Send + Sized + 'static {
     ) -> Result<()>;
 
     /// Backward of [`bias_activation`](Self::bias_activation): masks `gradient` by the layer's
-    /// output `y` (`y > 0` for ReLU) in place and writes the column sums to `bias_gradient`.
+    /// output `y` (`y > 0` for `ReLU`) in place and writes the column sums to `bias_gradient`.
     ///
     /// # Errors
     /// Shapes that differ.
@@ -368,7 +292,7 @@ pub trait Backend: Send + Sized + 'static {
         order: PairOrder,
     ) -> Result<()>;
 
-    /// Element-wise part of a DCNv2 cross layer (Wang et al. 2021, arXiv 2008.13535, equation 2):
+    /// Element-wise part of a `DCNv2` cross layer (Wang et al. 2021, arXiv 2008.13535, equation 2):
     /// `out = x0 * (u + bias) + x`, with `u = W (V x)` computed by two [`gemm`](Self::gemm)s.
     ///
     /// # Errors
@@ -399,6 +323,18 @@ pub trait Backend: Send + Sized + 'static {
         bias_gradient: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
+    /// Sets every element of a matrix.
+    ///
+    /// # Errors
+    /// A view shorter than its shape.
+    fn fill(&mut self, x: Mat<Self::ViewMut<'_, f32>>, value: f32) -> Result<()>;
+
+    /// `out += x`, element by element.
+    ///
+    /// # Errors
+    /// Shapes that differ.
+    fn add(&mut self, x: Mat<Self::View<'_, f32>>, out: Mat<Self::ViewMut<'_, f32>>) -> Result<()>;
+
     /// Binary cross-entropy with logits, stable for every finite logit:
     /// `max(z, 0) - z*y + ln(1 + exp(-|z|))`. Returns the *sum* of the losses in `f64`, added in
     /// sample order, and writes `(sigmoid(z) - y) * scale` to `gradient` (`scale = 1 / B` of the
@@ -426,33 +362,6 @@ pub trait Backend: Send + Sized + 'static {
         state: Self::ViewMut<'_, f32>,
         gradient: Self::View<'_, f32>,
     ) -> Result<()>;
-}
-
-/// What happens to the output of a GEMM that was there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accumulate {
-    /// Overwritten, without being read.
-    Replace,
-    /// Added to.
-    Add,
-}
-
-/// Activation of a dense layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// The identity.
-    Linear,
-    /// `max(x, 0)`.
-    Relu,
-}
-
-/// Order of the pairs that [`Backend::interact`] writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PairOrder {
-    /// `(i, j)`, `j < i`: `i` ascending, then `j` (`facebookresearch/dlrm`).
-    Lower,
-    /// `(i, j)`, `i < j`: `i` ascending, then `j` (`TorchRec`).
-    Upper,
 }
 
 /// Features whose bags are pooled.

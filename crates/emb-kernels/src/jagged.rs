@@ -175,7 +175,6 @@ impl Jagged {
     }
 
     /// The batch as a borrowed view.
-    #[expect(clippy::should_implement_trait, reason = "AsRef returns a reference, this a view")]
     pub fn as_ref(&self) -> JaggedRef<'_> {
         JaggedRef {
             names: &self.names,

@@ -15,18 +15,21 @@ mod error;
 mod features;
 mod jagged;
 mod mat;
+mod operands;
 pub mod reference;
 mod rng;
 mod spec;
 
-pub use backend::{
-    Accumulate, Activation, Backend, Bucketized, Gradients, JaggedView, PairOrder, RowMapView,
-    Scalar, Unique,
-};
+pub use backend::{Backend, Scalar};
+pub use cpu::{Cpu, CpuOptions};
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
 pub use jagged::{Jagged, JaggedRef, offsets_from_lengths};
 pub use mat::{Mat, Transpose};
+pub use operands::{
+    Accumulate, Activation, Bucketized, Gradients, JaggedView, PairOrder, RowMapView, Unique,
+};
+pub use rng::normal;
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};
 
 /// The result of every fallible call of this crate.

@@ -94,6 +94,38 @@ pub(crate) fn initial_weights(
     }
 }
 
+/// Normal numbers of mean 0 and the given standard deviation, for the initial weights of a dense
+/// parameter: element `i` is a function of (seed, name, i), so other parameters change nothing.
+///
+/// Box and Muller 1958: elements `2k` and `2k + 1` are the cosine and sine parts of counter `k`,
+/// computed in `f64`.
+///
+/// ```
+/// let mut weights = [0.0; 3];
+/// emb_kernels::normal(7, "bottom.0.weight", 0.1, &mut weights);
+/// assert!(weights.iter().all(|weight| *weight != 0.0 && weight.abs() < 1.0));
+/// ```
+pub fn normal(seed: u64, name: &str, deviation: f32, out: &mut [f32]) {
+    let key = Key::new(seed, name, Purpose::Init);
+    for (block, chunk) in out.chunks_mut(2 * LANES).enumerate() {
+        let mut counter = [[0; LANES]; 4];
+        for lane in 0..LANES {
+            let k = (block * LANES + lane) as u64;
+            (counter[0][lane], counter[1][lane]) = (k as u32, (k >> 32) as u32);
+        }
+        let words = philox(counter, key);
+        for (i, value) in chunk.iter_mut().enumerate() {
+            let lane = i / 2;
+            let bits = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+            let fraction = |bits: u64| ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+            let radius = (-2.0 * fraction(bits(words[0][lane], words[1][lane])).ln()).sqrt();
+            let angle = std::f64::consts::TAU * fraction(bits(words[2][lane], words[3][lane]));
+            let part = if i % 2 == 0 { angle.cos() } else { angle.sin() };
+            *value = (f64::from(deviation) * radius * part) as f32;
+        }
+    }
+}
+
 /// The random bits that round one row in one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundingBits {

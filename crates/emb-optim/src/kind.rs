@@ -11,11 +11,11 @@ pub enum RuleKind {
     Sgd,
     /// Element-wise `AdaGrad`, `adagrad`.
     AdaGrad,
-    /// `AdaGrad` with one accumulator a row, `rowwise_adagrad`.
+    /// `AdaGrad` with one accumulator a row, `row-wise-adagrad`.
     RowWiseAdaGrad,
     /// Adam with lazy rows, `adam`.
     Adam,
-    /// Adam with one second moment a row, `rowwise_adam`.
+    /// Adam with one second moment a row, `row-wise-adam`.
     RowWiseAdam,
 }
 
@@ -29,9 +29,9 @@ impl RuleKind {
         match self {
             Self::Sgd => "sgd",
             Self::AdaGrad => "adagrad",
-            Self::RowWiseAdaGrad => "rowwise_adagrad",
+            Self::RowWiseAdaGrad => "row-wise-adagrad",
             Self::Adam => "adam",
-            Self::RowWiseAdam => "rowwise_adam",
+            Self::RowWiseAdam => "row-wise-adam",
         }
     }
 
@@ -69,7 +69,7 @@ impl FromStr for RuleKind {
         Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| Error::UnknownName {
             what: "update rule",
             name: text.to_owned(),
-            known: "sgd, adagrad, rowwise_adagrad, adam, rowwise_adam",
+            known: "sgd, adagrad, row-wise-adagrad, adam, row-wise-adam",
         })
     }
 }

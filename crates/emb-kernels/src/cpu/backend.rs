@@ -44,8 +44,10 @@ impl Cpu {
     /// # Errors
     /// The system has no threads left.
     pub fn new(options: CpuOptions) -> Result<Self> {
+        let team = Team::new(options.threads)?;
+        team.run(|| gemm::warm_up(team.threads()));
         Ok(Self {
-            team: Team::new(options.threads)?,
+            team,
             instructions: Instructions::detect(),
             update: UpdateScratch::default(),
             route: RouteScratch::default(),
@@ -85,6 +87,10 @@ impl Backend for Cpu {
     type View<'a, T: Scalar> = &'a [T];
     type ViewMut<'a, T: Scalar> = &'a mut [T];
     type Tables = CpuTables;
+
+    fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
+        self.install(work)
+    }
 
     fn name(&self) -> String {
         format!("cpu, {} thread(s), {:?}", self.team.threads(), self.instructions)
@@ -322,6 +328,15 @@ impl Backend for Cpu {
                 bias_gradient,
             )
         })
+    }
+
+    fn fill(&mut self, x: Mat<&mut [f32]>, value: f32) -> Result<()> {
+        pointwise::fill(x, value)
+    }
+
+    fn add(&mut self, x: Mat<&[f32]>, out: Mat<&mut [f32]>) -> Result<()> {
+        let threads = self.team.threads();
+        self.team.run(|| pointwise::add(threads, x, out))
     }
 
     fn bce_with_logits(

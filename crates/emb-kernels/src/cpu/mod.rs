@@ -24,10 +24,13 @@ mod parallel;
 mod pointwise;
 mod pool;
 mod route;
+mod shape;
 mod shared;
 mod sort;
 mod sum;
 mod table;
+#[cfg(test)]
+mod testing;
 mod update;
 mod weights;
 

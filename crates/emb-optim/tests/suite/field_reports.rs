@@ -61,7 +61,7 @@ fn u17_dense_and_embedding_adagrad_have_the_same_defaults() {
     assert_eq!(dense.optimizer().to_string(), "adagrad eps=1e-8 initial_accumulator=0");
     assert_eq!(
         Optimizer::new(RuleKind::RowWiseAdaGrad).to_string(),
-        "rowwise_adagrad eps=1e-8 initial_accumulator=0"
+        "row-wise-adagrad eps=1e-8 initial_accumulator=0"
     );
     assert_eq!(Optimizer::new(RuleKind::Adam).to_string(), "adam eps=1e-8 beta1=0.9 beta2=0.999");
     let (mut rows, mut parameter) = (Store::new(embedding, 5, vec![0.5; 5]), [0.5_f32; 5]);

@@ -95,24 +95,24 @@ fn refusals_name_rule_option_and_remedy() {
 rule sgd does not take eps: it has no denominator
 rule sgd does not take beta1: it keeps no moving average of the gradient
 rule adagrad does not take beta1: it keeps no moving average of the gradient
-rule rowwise_adagrad does not take beta1: it keeps no moving average of the gradient
+rule row-wise-adagrad does not take beta1: it keeps no moving average of the gradient
 rule sgd does not take beta2: it keeps no moving average of the squared gradient
 rule adagrad does not take beta2: it keeps no moving average of the squared gradient
-rule rowwise_adagrad does not take beta2: it keeps no moving average of the squared gradient
+rule row-wise-adagrad does not take beta2: it keeps no moving average of the squared gradient
 rule sgd does not take initial_accumulator: it keeps no sum of squares
 rule adam does not take initial_accumulator: it keeps no sum of squares
-rule rowwise_adam does not take initial_accumulator: it keeps no sum of squares
+rule row-wise-adam does not take initial_accumulator: it keeps no sum of squares
 rule sgd does not take replica rule moment: it keeps no sum of squares; use none or exact
 rule sgd does not take replica rule lr: mean gradients need no other learning rate; use none
 rule adam does not take replica rule lr: its moments are moving averages; use none, moment or exact
-rule rowwise_adam does not take replica rule lr: its moments are moving averages; use none, moment or exact
+rule row-wise-adam does not take replica rule lr: its moments are moving averages; use none, moment or exact
 rule adagrad does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
-rule rowwise_adagrad does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
+rule row-wise-adagrad does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
 rule adam does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
-rule rowwise_adam does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
+rule row-wise-adam does not take replica rule lr with summed gradients: adaptive rules are defined on mean gradients
 rule sgd does not take replica rule history: it keeps no sum of squares; use none or exact
 rule adam does not take replica rule history: its moments are moving averages; use none, moment or exact
-rule rowwise_adam does not take replica rule history: its moments are moving averages; use none, moment or exact
+rule row-wise-adam does not take replica rule history: its moments are moving averages; use none, moment or exact
 ";
     assert_eq!(messages, expected);
 }
@@ -188,11 +188,11 @@ fn dense_optimizers_refuse_what_speaks_of_rows() {
     };
     assert_eq!(
         refused(RuleKind::RowWiseAdaGrad, |_| ()),
-        "rule rowwise_adagrad does not take a dense parameter: it has no rows; use adagrad"
+        "rule row-wise-adagrad does not take a dense parameter: it has no rows; use adagrad"
     );
     assert_eq!(
         refused(RuleKind::RowWiseAdam, |_| ()),
-        "rule rowwise_adam does not take a dense parameter: it has no rows; use adam"
+        "rule row-wise-adam does not take a dense parameter: it has no rows; use adam"
     );
     assert_eq!(
         refused(RuleKind::Adam, |c| c.max_norm = Some(1.0)),
@@ -234,7 +234,7 @@ fn names_round_trip_and_unknown_ones_are_refused() {
     }
     assert_eq!(
         "lamb".parse::<RuleKind>().expect_err("unknown").to_string(),
-        "unknown update rule \"lamb\", known: sgd, adagrad, rowwise_adagrad, adam, rowwise_adam"
+        "unknown update rule \"lamb\", known: sgd, adagrad, row-wise-adagrad, adam, row-wise-adam"
     );
 }
 

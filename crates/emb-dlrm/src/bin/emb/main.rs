@@ -1,2 +1,42 @@
-//! emb
-fn main() {}
+//! `emb`: train, evaluate and look into recommendation models from the command line.
+#![forbid(unsafe_code)]
+
+mod args;
+mod evaluate;
+mod inspect;
+mod output;
+mod predict;
+mod progress;
+mod text;
+mod train;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Exit code for a command line or configuration that can't be honoured.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Train(args) => train::run(*args),
+        Command::Eval(args) => evaluate::run(&args),
+        Command::Predict(args) => predict::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &emb_dlrm::Error) -> u8 {
+    match error {
+        emb_dlrm::Error::Config(_) | emb_dlrm::Error::Optimizer(_) => USAGE,
+        _ => 1,
+    }
+}

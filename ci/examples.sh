@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs every example of every crate.
+set -euo pipefail
+source "$(dirname "$0")/lib.sh"
+
+for path in crates/*/examples/*.rs crates/*/examples/*/main.rs; do
+    [[ -e $path ]] || continue
+    crate=$(cut -d/ -f2 <<<"$path")
+    name=$(cut -d/ -f4 <<<"$path")
+    heading "$crate: ${name%.rs}"
+    timeout 300 cargo run --quiet --package "$crate" --all-features --example "${name%.rs}"
+done

@@ -1,0 +1,89 @@
+//! The one error type of this crate.
+
+/// What went wrong, with the names and values a person needs to find it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Rows without columns, which have no wire format.
+    #[error("{operation}: rows of 0 columns cannot travel")]
+    NoColumns {
+        /// The operation that refused.
+        operation: &'static str,
+    },
+    /// Values that do not fill whole rows.
+    #[error("{operation}: {values} values are not whole rows of {dim} columns")]
+    PartialRow {
+        /// The operation that refused.
+        operation: &'static str,
+        /// Values given.
+        values: usize,
+        /// Columns of a row.
+        dim: usize,
+    },
+    /// A message whose size does not fit in this machine's memory.
+    #[error("{rows} rows of {dim} columns are more bytes than can be addressed")]
+    TooLarge {
+        /// Rows of the message.
+        rows: usize,
+        /// Columns of a row.
+        dim: usize,
+    },
+    /// A value that the wire format cannot hold.
+    #[error("row {row}, column {column}: {value} cannot travel as int8, only finite values can")]
+    NotFinite {
+        /// Row of the message.
+        row: usize,
+        /// Column of the row.
+        column: usize,
+        /// The value: not a number, or infinite.
+        value: f32,
+    },
+    /// A row whose values are further apart than `f32` can say.
+    #[error("row {row}: values from {min} to {max} are too far apart to travel as int8")]
+    RangeTooWide {
+        /// Row of the message.
+        row: usize,
+        /// Its smallest value.
+        min: f32,
+        /// Its largest value.
+        max: f32,
+    },
+    /// A buffer or a list of counts of the wrong length.
+    #[error("{operation}: {what}: expected length {expected}, got {got}")]
+    Length {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The argument that does not fit.
+        what: &'static str,
+        /// The length needed.
+        expected: usize,
+        /// The length given.
+        got: usize,
+    },
+    /// Counts that two ranks disagree on.
+    #[error(
+        "{operation}: rank {from} sends {sent} elements to rank {to}, which expects {expected}"
+    )]
+    Counts {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The sending rank.
+        from: usize,
+        /// The receiving rank.
+        to: usize,
+        /// Elements sent.
+        sent: usize,
+        /// Elements expected.
+        expected: usize,
+    },
+    /// A rank outside the world.
+    #[error("{operation}: rank {rank} does not exist: there are {world}")]
+    NoSuchRank {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The rank named.
+        rank: usize,
+        /// Ranks of the collective.
+        world: usize,
+    },
+}

@@ -1,0 +1,87 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use emb_dlrm::config::{BadRows, Options};
+use std::path::PathBuf;
+
+/// Train recommendation models whose embedding tables are larger than one device.
+#[derive(Debug, Parser)]
+#[command(name = "emb", version, about, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a DLRM or DLRM-DCNv2.
+    Train(Box<TrainArgs>),
+    /// Evaluate a saved model: AUC, normalized entropy.
+    Eval(EvalArgs),
+    /// Print one score for each row, in order.
+    Predict(PredictArgs),
+    /// Look into data files or a saved model.
+    Inspect(InspectArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct TrainArgs {
+    /// Options from a TOML file; flags win where both speak.
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// Print one JSON object on standard output at the end, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What reads files for a saved model.
+#[derive(Debug, Args)]
+pub(crate) struct ScoreArgs {
+    /// Criteo files (plain, .gz, .zst; * and ? expand).
+    #[arg(long, num_args = 1.., required = true, value_name = "PATH")]
+    pub(crate) data: Vec<PathBuf>,
+    /// Folder of an earlier --save.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) load: PathBuf,
+    /// Lines that can't be read: stop at the first, or skip and count them.
+    #[arg(long, value_name = "error|skip", default_value = "error")]
+    pub(crate) bad_rows: BadRows,
+    /// Samples computed at a time.
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub(crate) batch_size: u32,
+    /// Threads that compute; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    pub(crate) score: ScoreArgs,
+    /// Print one JSON object on standard output and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub(crate) score: ScoreArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["data", "load"]))]
+pub(crate) struct InspectArgs {
+    /// Criteo files: rows, bytes, SHA-256, labels, missing values, distinct ids.
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    pub(crate) data: Vec<PathBuf>,
+    /// Folder of an earlier --save: step, tensors, shapes, checksums.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) load: Option<PathBuf>,
+    /// Print one JSON object on standard output and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,39 @@
+//! `emb eval`.
+
+use crate::args::{EvalArgs, ScoreArgs};
+use crate::output::{json, out};
+use crate::text::{count, pairs};
+use emb_dlrm::Result;
+use emb_dlrm::train::{Saved, ScoreOptions};
+
+pub(crate) fn run(args: &EvalArgs) -> Result<()> {
+    let mut saved = load(&args.score)?;
+    let report = saved.evaluate()?;
+    if args.json {
+        return json(&serde_json::json!({ "steps": saved.step(), "eval": report }));
+    }
+    let number =
+        |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.6}"));
+    out(&pairs(&[
+        ("trained steps", count(saved.step())),
+        ("rows", count(report.rows)),
+        ("positives", count(report.positives)),
+        ("negatives", count(report.negatives)),
+        ("AUC", number(report.auc)),
+        ("loss", number(report.loss)),
+        ("NE", number(report.normalized_entropy)),
+    ]))
+}
+
+/// Loads the model that the arguments name.
+pub(crate) fn load(args: &ScoreArgs) -> Result<Saved> {
+    Saved::load(
+        &args.load,
+        ScoreOptions {
+            data: args.data.clone(),
+            bad_rows: args.bad_rows,
+            batch_size: args.batch_size as usize,
+            threads: args.threads.map(|threads| threads as usize),
+        },
+    )
+}

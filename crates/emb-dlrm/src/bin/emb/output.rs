@@ -1,0 +1,54 @@
+//! The only place that writes to the terminal.
+
+use emb_dlrm::Result;
+use std::error::Error as _;
+use std::io::{self, Write};
+
+/// Prints the error and its causes, once, to standard error.
+pub(crate) fn error(error: &emb_dlrm::Error) {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    note(&text);
+}
+
+/// Prints a line for a person to standard error.
+pub(crate) fn note(line: &str) {
+    // A closed terminal is no reason to stop a run.
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// Prints text to standard output.
+///
+/// # Errors
+/// Standard output is closed or full; a closed pipe ends the program quietly.
+pub(crate) fn out(text: &str) -> Result<()> {
+    finish(writeln!(io::stdout().lock(), "{text}"))
+}
+
+/// Prints one JSON object to standard output.
+///
+/// # Errors
+/// As [`out`].
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| emb_dlrm::Error::Config(format!("JSON: {error}")))?;
+    out(&text)
+}
+
+/// Turns a failed write to standard output into an error; a reader that left ends the program.
+pub(crate) fn finish(written: io::Result<()>) -> Result<()> {
+    match written {
+        Ok(()) => Ok(()),
+        Err(source) if source.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(source) => {
+            Err(emb_dlrm::Error::Io { action: "writing", path: "standard output".into(), source })
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `emb train`.
+
+use crate::args::TrainArgs;
+use crate::output::{json, note, out};
+use crate::progress::Progress;
+use crate::text::{count, counted, pairs, table};
+use emb_dlrm::config::{Config, Length, Options, Origin};
+use emb_dlrm::model::Interaction;
+use emb_dlrm::train::{Report, train};
+use emb_dlrm::{Result, sources};
+
+pub(crate) fn run(args: TrainArgs) -> Result<()> {
+    let options = match &args.config {
+        Some(path) => args.options.over(&Options::from_file(path)?)?,
+        None => args.options,
+    };
+    let config = Config::resolve(options)?;
+    note(&describe(&config)?);
+    let mut progress = Progress::new();
+    let result = train(&config, &mut progress);
+    progress.finish();
+    let report = result?;
+    if args.json {
+        return json(&report);
+    }
+    out(&summary(&report))
+}
+
+/// The resolved configuration.
+fn describe(config: &Config) -> Result<String> {
+    let sizes =
+        |sizes: &[usize]| sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
+    let shape = &config.shape;
+    let interaction = match shape.interaction {
+        Interaction::Dot(_) => "dlrm, dot interaction".to_owned(),
+        Interaction::Cross { layers, rank } => {
+            format!("dlrm-dcn, {layers} cross layers of rank {rank}")
+        }
+    };
+    let length = match config.length {
+        Length::Epochs(epochs) => counted(epochs, "epoch"),
+        Length::Steps(steps) => counted(steps, "step"),
+    };
+    let optimizers = &config.optimizers;
+    let mut rows = vec![
+        ("data", data(config)?),
+        ("model", interaction),
+        (
+            "mlp",
+            format!(
+                "bottom {}-{}, top {}-1",
+                shape.dense_columns,
+                sizes(&shape.bottom),
+                sizes(&shape.top)
+            ),
+        ),
+        (
+            "tables",
+            format!("{}, {} features", config.tables.tables.len(), config.tables.features.len()),
+        ),
+        ("table rule", format!("{}, lr {}", optimizers.tables, rate(optimizers.lr))),
+        (
+            "dense rule",
+            format!("{}, lr {}", optimizers.dense.optimizer(), rate(optimizers.dense_lr)),
+        ),
+        ("schedule", format!("{} (factor of every lr)", optimizers.schedule)),
+        (
+            "train",
+            format!(
+                "{length}, batch {}, seed {}, {}",
+                count(config.batch_size as u64),
+                config.seed,
+                counted(config.threads as u64, "thread")
+            ),
+        ),
+    ];
+    match &config.data {
+        Origin::Files(_) => rows.push(("ids", format!("{} rows of each table", config.id_policy))),
+        Origin::Synthetic => {}
+    }
+    if let Some(dir) = &config.load {
+        rows.push(("load", dir.display().to_string()));
+    }
+    if let Some(dir) = &config.save {
+        rows.push(("save", dir.display().to_string()));
+    }
+    Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
+}
+
+/// A learning rate: plain within everyday sizes, else with an exponent.
+fn rate(lr: f64) -> String {
+    if lr == 0.0 || (1e-4..1e4).contains(&lr) { lr.to_string() } else { format!("{lr:e}") }
+}
+
+fn data(config: &Config) -> Result<String> {
+    Ok(match &config.data {
+        Origin::Synthetic => {
+            format!(
+                "synthetic (seed {}), evaluated on {} fresh rows",
+                config.seed,
+                count(sources::SYNTHETIC_EVAL_ROWS)
+            )
+        }
+        Origin::Files(paths) => {
+            let list = |paths: &[std::path::PathBuf]| -> Result<String> {
+                let files = emb_dlrm::data::files::expand(paths)?;
+                let names: Vec<String> =
+                    files.iter().map(|file| file.display().to_string()).collect();
+                Ok(names.join(" "))
+            };
+            let eval = if config.eval.is_empty() {
+                "no evaluation".to_owned()
+            } else {
+                format!("evaluation {}", list(&config.eval)?)
+            };
+            format!("{}; {eval}", list(paths)?)
+        }
+    })
+}
+
+fn tables(config: &Config) -> String {
+    // Tables of one kind are one line: 26 equal ones say nothing more than one.
+    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for plan in &config.tables.tables {
+        let spec = &plan.spec;
+        let cells = vec![
+            count(plan.buckets),
+            spec.dim.to_string(),
+            format!("{:?}", spec.dtype).to_lowercase(),
+            spec.optimizer.kind().to_string(),
+            rate(plan.lr),
+        ];
+        match groups.iter_mut().find(|(known, _)| *known == cells) {
+            Some((_, names)) => names.push(spec.name.clone()),
+            None => groups.push((cells, vec![spec.name.clone()])),
+        }
+    }
+    let rows: Vec<Vec<String>> = groups
+        .into_iter()
+        .map(|(cells, names)| {
+            let name = match &names[..] {
+                [one] => one.clone(),
+                [first, .., last] => format!("{first} .. {last} ({})", names.len()),
+                [] => String::new(),
+            };
+            std::iter::once(name).chain(cells).collect()
+        })
+        .collect();
+    table(&["table", "rows + 1", "dim", "type", "rule", "lr"], &rows)
+}
+
+fn summary(report: &Report) -> String {
+    let number =
+        |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
+    let mut rows = vec![
+        ("steps", count(report.steps)),
+        ("samples", count(report.samples)),
+        ("training loss", format!("{} (last 100 steps)", number(report.loss))),
+        (
+            "speed",
+            format!(
+                "{} samples/s over {:.1} s",
+                count(report.samples_per_second as u64),
+                report.seconds
+            ),
+        ),
+    ];
+    if report.skipped_rows > 0 {
+        rows.push(("skipped lines", count(report.skipped_rows)));
+    }
+    if let Some(eval) = &report.eval {
+        rows.push(("evaluated rows", count(eval.rows)));
+        rows.push(("AUC", number(eval.auc)));
+        rows.push(("NE", number(eval.normalized_entropy)));
+    }
+    if report.teacher_auc.is_some() {
+        rows.push(("teacher's AUC", number(report.teacher_auc)));
+        rows.push(("teacher's NE", number(report.teacher_normalized_entropy)));
+    }
+    pairs(&rows)
+}

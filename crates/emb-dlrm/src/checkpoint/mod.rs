@@ -1,0 +1,22 @@
+//! Checkpoints: weights, optimizer state, step and configuration, complete or absent.
+//!
+//! A checkpoint is a folder. `manifest.json` names one safetensors file, with the size and SHA-256
+//! of every tensor, and carries the configuration. Saving writes a new file beside the old one and
+//! then replaces the manifest in one rename, so an interrupted save leaves the old checkpoint and
+//! never half of a new one.
+//!
+//! Tensors know nothing of ranks or plans: `<table>/weight` `[rows, dim]` in the table's own
+//! type, `<table>/<slot>` (`[rows]` or `[rows, dim]`), `dense/<parameter>` and
+//! `dense/<parameter>/<slot>`. Data is streamed: no tensor is ever whole in memory.
+
+mod entry;
+mod manifest;
+mod read;
+mod write;
+
+pub use manifest::{Manifest, TensorRecord};
+pub use read::{LoadReport, load};
+pub use write::save;
+
+/// Elements read or written at a time.
+const CHUNK: usize = 1 << 18;

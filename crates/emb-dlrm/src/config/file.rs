@@ -1,0 +1,55 @@
+//! Options from a TOML file, and one set of options over another.
+
+use super::Options;
+use super::nearest::nearest;
+use crate::{Error, Result};
+use std::path::Path;
+
+impl Options {
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// The file can't be read; an unknown key (with the nearest known one), a value of the wrong
+    /// type or an unknown word, each with line and column.
+    pub fn from_file(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("reading", path))?;
+        toml::from_str(&text).map_err(|error| {
+            let (line, column) = position(&text, error.span().map_or(0, |span| span.start));
+            let message = error.message();
+            let hint = unknown_key(message).unwrap_or_default();
+            Error::Config(format!("{}:{line}:{column}: {message}{hint}", path.display()))
+        })
+    }
+
+    /// These options where they say something, else those of `base`. Tables and features are
+    /// taken whole from whichever has them.
+    ///
+    /// # Errors
+    /// Never for options that were read from a file or command line; numbers that JSON can't hold.
+    pub fn over(&self, base: &Self) -> Result<Self> {
+        let value = |options: &Self| {
+            serde_json::to_value(options).map_err(|error| Error::Config(error.to_string()))
+        };
+        let (mut merged, over) = (value(base)?, value(self)?);
+        if let (Some(merged), serde_json::Value::Object(over)) = (merged.as_object_mut(), over) {
+            merged.extend(over);
+        }
+        serde_json::from_value(merged).map_err(|error| Error::Config(error.to_string()))
+    }
+}
+
+/// `; did you mean ...?` for serde's message about an unknown field.
+fn unknown_key(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (word, rest) = rest.split_once('`')?;
+    let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+    nearest(word, &known).map(|near| format!("; did you mean `{near}`?"))
+}
+
+/// Line and column, from 1, of a byte offset.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..offset.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    (line, column)
+}

@@ -1,0 +1,32 @@
+//! From what a person wrote ([`Options`]) to what runs ([`Config`]).
+//!
+//! ```text
+//! command line --+
+//!                +-> Options --resolve--> Config: tables, features, shape, optimizers, schedule
+//! TOML file -----+
+//! ```
+//! A [`Config`] exists only when it is consistent: options that contradict each other, or that
+//! would have no effect, are refused by name.
+
+mod file;
+pub mod nearest;
+mod optimizers;
+mod options;
+mod resolve;
+mod tables;
+mod words;
+
+pub use optimizers::Optimizers;
+pub use options::{FeatureOptions, InitOptions, Options, TableOptions};
+pub use resolve::{Config, Length, Origin};
+pub use tables::{FeaturePlan, TablePlan, Tables};
+pub use words::{
+    BadRows, DecayKind, DenseKind, IdPolicy, ModelKind, OptimizerKind, PoolingKind, RoundingMode,
+    WeightType,
+};
+
+/// Dense columns of Criteo data and of synthetic data.
+pub const DENSE_COLUMNS: usize = 13;
+
+/// Sparse columns of Criteo data, `C1` to `C26`.
+pub const SPARSE_COLUMNS: usize = 26;

@@ -1,0 +1,251 @@
+//! What a person may write, on the command line or in a TOML file: [`Options`].
+
+use super::words::{
+    BadRows, DecayKind, DenseKind, IdPolicy, ModelKind, OptimizerKind, PoolingKind, RoundingMode,
+    WeightType,
+};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Everything about a run that can be chosen; `None` means the default.
+///
+/// One struct is both the command line (`--batch-size 128`) and the file (`batch-size = 128`), so
+/// the two can't drift apart. The command line wins where both speak.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Options {
+    /// Training data: Criteo files (plain, .gz, .zst; * and ? expand), or the word `synthetic`.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 1.., value_name = "PATH|synthetic", help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<PathBuf>,
+    /// Evaluation data, read after training (and every --eval-every steps).
+    #[cfg_attr(feature = "cli", arg(long, num_args = 1.., value_name = "PATH", help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub eval: Vec<PathBuf>,
+    /// Buckets of each of the 26 tables; one more row is kept for missing values [default: 100000]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_table: Option<u64>,
+    /// Ids at or above the table's rows: wrap them or refuse them [default: modulo]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "modulo|error", help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_policy: Option<IdPolicy>,
+    /// Lines that can't be read: stop at the first, or skip and count them [default: error]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "error|skip", help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_rows: Option<BadRows>,
+    /// Leave out the last batch of an epoch when it is short.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop_last: Option<bool>,
+    /// Accept labels between 0 and 1; AUC is then not computed.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Data"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft_labels: Option<bool>,
+
+    /// Dot interaction (dlrm) or low-rank cross layers (dlrm-dcn) [default: dlrm]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "dlrm|dlrm-dcn", help_heading = "Model"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelKind>,
+    /// Columns of every embedding row, and outputs of the bottom MLP [default: 16]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "D", help_heading = "Model"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dim: Option<usize>,
+    /// Hidden layers of the bottom MLP; a layer of --dim outputs follows [default: 512,256,64]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bottom: Option<Vec<usize>>,
+    /// Hidden layers of the top MLP; one logit follows [default: 512,256]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_delimiter = ',', value_name = "N,N,...", help_heading = "Model")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top: Option<Vec<usize>>,
+    /// Cross layers of dlrm-dcn [default: 3]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Model"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcn_layers: Option<usize>,
+    /// Rank of the cross layers of dlrm-dcn [default: 512]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Model"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcn_rank: Option<usize>,
+    /// Stored type of embedding weights [default: f32]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "f32|f16|bf16", help_heading = "Model"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_type: Option<WeightType>,
+    /// How updates are stored into 16-bit weights [default: stochastic]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "stochastic|nearest", help_heading = "Model")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<RoundingMode>,
+
+    /// Passes over the training files [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// Steps to train, whatever the epochs [default for synthetic data: 4000]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Samples of a step [default: 128]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_size: Option<usize>,
+    /// Seed of weights, rounding and synthetic data [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Threads that compute; results do not depend on it [default: all cores]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Evaluate every N steps too.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval_every: Option<u64>,
+    /// Folder to save weights, optimizer state and configuration to at the end.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save: Option<PathBuf>,
+    /// Folder of an earlier --save to go on from.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<PathBuf>,
+
+    /// Update rule of the embedding tables [default: row-wise-adagrad]
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "row-wise-adagrad|adagrad|sgd|adam|row-wise-adam",
+            help_heading = "Optimizer"
+        )
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerKind>,
+    /// Learning rate of the embedding tables [default: 0.01]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lr: Option<f64>,
+    /// Weight decay of touched rows [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_decay: Option<f32>,
+    /// Whether decay enters the gradient or shrinks the row itself [default: l2]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "l2|decoupled", help_heading = "Optimizer")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay: Option<DecayKind>,
+    /// Added after square roots, embedding and dense rules alike [default: 1e-8]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eps: Option<f32>,
+    /// Initial accumulator of AdaGrad rules, embedding and dense alike [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_accumulator: Option<f32>,
+    /// Clamp each element of incoming embedding gradients to +-X.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gradient: Option<f32>,
+    /// Scale each updated row to a norm of at most X.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_norm: Option<f32>,
+    /// Update rule of the dense part [default: adagrad]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "adagrad|sgd|adam", help_heading = "Optimizer")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense_optimizer: Option<DenseKind>,
+    /// Learning rate of the dense part [default: 0.01]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense_lr: Option<f64>,
+    /// Steps over which learning rates rise linearly from 0 [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lr_warmup: Option<u64>,
+    /// Decay after that: constant, poly:START:STEPS:POWER (to 0), step:EVERY:FACTOR [default: constant]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "RULE", help_heading = "Optimizer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lr_decay: Option<String>,
+
+    /// Tables, instead of 26 equal ones (only in a file).
+    #[cfg_attr(feature = "cli", arg(skip))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub table: Vec<TableOptions>,
+    /// Features, instead of one for each table (only in a file).
+    #[cfg_attr(feature = "cli", arg(skip))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub feature: Vec<FeatureOptions>,
+}
+
+/// One `[[table]]` of a file; what it leaves out comes from the options above.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TableOptions {
+    /// Name, unique.
+    pub name: String,
+    /// Buckets for ids; one more row is kept for missing values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dim: Option<usize>,
+    /// Stored type of the weights.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub weight_type: Option<WeightType>,
+    /// Initial weights: a number for all, or `[low, high]` for a uniform distribution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<InitOptions>,
+    /// Update rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerKind>,
+    /// Learning rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lr: Option<f64>,
+}
+
+/// Initial weights of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum InitOptions {
+    /// One value everywhere.
+    Constant(f32),
+    /// Uniform in `[low, high)`.
+    Uniform([f32; 2]),
+}
+
+/// One `[[feature]]` of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FeatureOptions {
+    /// Name, unique; `C1` to `C26` name the column they read.
+    pub name: String,
+    /// Table looked up; several features may share one. Left out: the table of the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Column of the file (`C1` to `C26`), where the name is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// `sum` (default) or `mean`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<PoolingKind>,
+    /// Whether ids carry per-sample weights (synthetic data only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighted: Option<bool>,
+    /// Mean ids of a bag (synthetic data only; files have one id a column).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bag: Option<f64>,
+}

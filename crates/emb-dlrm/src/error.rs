@@ -1,0 +1,74 @@
+//! The one error type of this crate.
+
+use std::path::{Path, PathBuf};
+
+/// What went wrong, with the names and values a person needs to find it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A configuration that can't be honoured.
+    #[error("{0}")]
+    Config(String),
+    /// A kernel refused its input or ran out of memory.
+    #[error(transparent)]
+    Kernel(#[from] emb_kernels::Error),
+    /// An update rule refused its options.
+    #[error(transparent)]
+    Optimizer(#[from] emb_optim::Error),
+    /// Data that can't be read.
+    #[cfg(feature = "data")]
+    #[error(transparent)]
+    Data(#[from] crate::data::Error),
+    /// Metrics over scores that have none.
+    #[error(transparent)]
+    Metric(#[from] crate::metrics::Error),
+    /// The loss became NaN or infinite; nothing of this step was applied.
+    #[error(
+        "step {step}: the loss is {loss} (learning rates: tables {lr:e}, dense {dense_lr:e}); \
+         first non-finite tensor: {tensor}"
+    )]
+    NonFinite {
+        /// Step, from 1.
+        step: u64,
+        /// Mean loss of the batch.
+        loss: f64,
+        /// Learning rate of the embedding tables in this step.
+        lr: f64,
+        /// Learning rate of the dense part in this step.
+        dense_lr: f64,
+        /// Name of the first tensor, in the order of the forward pass, that is not finite.
+        tensor: String,
+    },
+    /// A checkpoint that can't be read, or doesn't fit.
+    #[error("checkpoint {path}: {what}", path = path.display())]
+    Checkpoint {
+        /// File or folder.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file operation failed.
+    #[error("{path}: {action}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// File or folder.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(
+        action: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn checkpoint(path: &Path, what: impl Into<String>) -> Self {
+        Self::Checkpoint { path: path.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,263 @@
+//! The whole model over one backend: [`Dlrm`].
+
+use super::DeviceBatch;
+use super::cross::CrossNet;
+use super::dense::{Dense, Layout};
+use super::mlp::Mlp;
+use super::scratch::{Operand, Place, Scratch};
+use crate::{EmbeddingBags, Error, Result};
+use emb_kernels::{Activation, Backend, Mat, PairOrder};
+use emb_optim::DenseOptimizer;
+
+/// How the bottom output and the pooled features meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interaction {
+    /// Pairwise dot products (DLRM, arXiv 1906.00091); all features have the same dim.
+    Dot(PairOrder),
+    /// Low-rank cross layers (DLRM-DCNv2, arXiv 2008.13535); dims may differ.
+    Cross {
+        /// Number of layers.
+        layers: usize,
+        /// Columns of `V x`.
+        rank: usize,
+    },
+}
+
+/// Sizes of the dense part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Columns of dense features.
+    pub dense_columns: usize,
+    /// Outputs of the bottom MLP's layers; the last is the dim of the first interaction vector.
+    pub bottom: Vec<usize>,
+    /// Outputs of the top MLP's hidden layers; a last layer of one logit follows.
+    pub top: Vec<usize>,
+    /// How features interact.
+    pub interaction: Interaction,
+}
+
+/// A DLRM with its parameters, tables and activation buffers on one backend.
+#[derive(Debug)]
+pub struct Dlrm<B: Backend> {
+    /// Weights, gradients and state of the dense part.
+    pub dense: Dense<B>,
+    /// The embedding tables.
+    pub embeddings: EmbeddingBags<B>,
+    bottom: Mlp<B>,
+    /// The cross network; `None` for dot interaction.
+    cross: Option<CrossNet<B>>,
+    pair_order: PairOrder,
+    top: Mlp<B>,
+    /// Vectors that interact (bottom output first).
+    vectors: usize,
+    /// Columns of the interaction's output for dot interaction.
+    dot_columns: usize,
+    x: Scratch<B>,
+    x_gradient: Scratch<B>,
+    z: Scratch<B>,
+    z_gradient: Scratch<B>,
+    logits: Scratch<B>,
+    logit_gradient: Scratch<B>,
+}
+
+impl<B: Backend> Dlrm<B> {
+    /// Builds the model around existing tables, whose map leaves `bottom.last()` columns free.
+    ///
+    /// # Errors
+    /// Sizes that do not fit: no bottom layer, a size of 0, a first column of the map other than
+    /// the bottom's output, dims that differ under dot interaction (by feature).
+    pub fn new(
+        backend: &mut B,
+        shape: &Shape,
+        embeddings: EmbeddingBags<B>,
+        optimizer: &DenseOptimizer,
+        seed: u64,
+    ) -> Result<Self> {
+        let dim = check(shape, &embeddings)?;
+        let vectors = 1 + embeddings.map().features().len();
+        let width = embeddings.map().width();
+        let mut layout = Layout::default();
+        let sizes: Vec<usize> =
+            [shape.dense_columns].iter().chain(&shape.bottom).copied().collect();
+        let bottom = Mlp::new(backend, &mut layout, "bottom", &sizes, Activation::Relu)?;
+        let dot_columns = dim + vectors * (vectors - 1) / 2;
+        let (cross, pair_order, top_inputs) = match shape.interaction {
+            Interaction::Dot(order) => (None, order, dot_columns),
+            Interaction::Cross { layers, rank } => {
+                let net = CrossNet::new(backend, &mut layout, width, layers, rank)?;
+                (Some(net), PairOrder::Upper, width)
+            }
+        };
+        let sizes: Vec<usize> =
+            [top_inputs].iter().chain(&shape.top).chain(&[1]).copied().collect();
+        let top = Mlp::new(backend, &mut layout, "top", &sizes, Activation::Linear)?;
+        let initial_state: Vec<f32> = optimizer
+            .optimizer()
+            .slots()
+            .iter()
+            .map(|&slot| optimizer.optimizer().initial_state(slot))
+            .collect();
+        Ok(Self {
+            dense: Dense::new(backend, layout, &initial_state, seed)?,
+            embeddings,
+            bottom,
+            cross,
+            pair_order,
+            top,
+            vectors,
+            dot_columns,
+            x: Scratch::new(backend)?,
+            x_gradient: Scratch::new(backend)?,
+            z: Scratch::new(backend)?,
+            z_gradient: Scratch::new(backend)?,
+            logits: Scratch::new(backend)?,
+            logit_gradient: Scratch::new(backend)?,
+        })
+    }
+
+    /// Computes the logits of a batch, `[rows]`.
+    ///
+    /// # Errors
+    /// An id outside its table, by name.
+    pub fn forward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        let (rows, width) = (batch.rows(), self.embeddings.map().width());
+        let wide = Place::dense(rows, width);
+        self.x.reserve(backend, rows * width)?;
+        self.logits.reserve(backend, rows)?;
+        let out = wide.of_mut::<B>(self.x.buffer_mut());
+        self.embeddings.forward(backend, batch.sparse(), out)?;
+        let place = Place::leading(rows, self.bottom.outputs(), width);
+        self.bottom.forward(backend, &self.dense, batch.dense(), self.x.buffer_mut(), place)?;
+        let x = Operand::new(self.x.buffer(), wide);
+        let logits = Place::dense(rows, 1);
+        if let Some(cross) = &mut self.cross {
+            cross.forward(backend, &self.dense, x)?;
+            let z = cross.output(x);
+            return self.top.forward(backend, &self.dense, z, self.logits.buffer_mut(), logits);
+        }
+        self.z.reserve(backend, rows * self.dot_columns)?;
+        let narrow = Place::dense(rows, self.dot_columns);
+        let out = narrow.of_mut::<B>(self.z.buffer_mut());
+        backend.interact(x.mat(), self.vectors, out, self.pair_order)?;
+        let z = Operand::new(self.z.buffer(), narrow);
+        self.top.forward(backend, &self.dense, z, self.logits.buffer_mut(), logits)
+    }
+
+    /// Logits of the last [`forward`](Self::forward), `[rows]`.
+    pub fn logits(&self, rows: usize) -> B::View<'_, f32> {
+        B::view(self.logits.buffer(), 0..rows)
+    }
+
+    /// Sum of the losses of the last [`forward`](Self::forward) in `f64`; keeps the gradient of
+    /// the logits, times `scale`, for [`backward`](Self::backward).
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn loss(&mut self, backend: &mut B, batch: &DeviceBatch<B>, scale: f32) -> Result<f64> {
+        let rows = batch.rows();
+        self.logit_gradient.reserve(backend, rows)?;
+        Ok(backend.bce_with_logits(
+            B::view(self.logits.buffer(), 0..rows),
+            batch.labels(),
+            scale,
+            B::view_mut(self.logit_gradient.buffer_mut(), 0..rows),
+        )?)
+    }
+
+    /// Backward through the dense part: fills `dense.gradients` and the gradient of `x`, which
+    /// [`update_tables`](Self::update_tables) reads.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn backward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        let (rows, width) = (batch.rows(), self.embeddings.map().width());
+        let wide = Place::dense(rows, width);
+        self.x_gradient.reserve(backend, rows * width)?;
+        let logits = Place::dense(rows, 1);
+        let y = (self.logits.buffer(), logits);
+        let gradient = (self.logit_gradient.buffer_mut(), logits);
+        let x = Operand::new(self.x.buffer(), wide);
+        if let Some(cross) = &mut self.cross {
+            cross.reserve_gradient(backend, rows)?;
+            let (z, chain) = cross.output_and_gradient(x);
+            self.top.backward(backend, &mut self.dense, z, y, gradient, Some((chain, wide)))?;
+            cross.backward(backend, &mut self.dense, x, self.x_gradient.buffer_mut(), wide)?;
+        } else {
+            self.z_gradient.reserve(backend, rows * self.dot_columns)?;
+            let narrow = Place::dense(rows, self.dot_columns);
+            let z = Operand::new(self.z.buffer(), narrow);
+            let z_gradient = Some((self.z_gradient.buffer_mut(), narrow));
+            self.top.backward(backend, &mut self.dense, z, y, gradient, z_gradient)?;
+            backend.interact_backward(
+                x.mat(),
+                self.vectors,
+                narrow.of::<B>(self.z_gradient.buffer()),
+                wide.of_mut::<B>(self.x_gradient.buffer_mut()),
+                self.pair_order,
+            )?;
+        }
+        let place = Place::leading(rows, self.bottom.outputs(), width);
+        let y = (self.x.buffer(), place);
+        let gradient = (self.x_gradient.buffer_mut(), place);
+        self.bottom.backward(backend, &mut self.dense, batch.dense(), y, gradient, None)
+    }
+
+    /// Applies each table's rule to its touched rows.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn update_tables(
+        &mut self,
+        backend: &mut B,
+        batch: &DeviceBatch<B>,
+        factor: f64,
+        step: u64,
+    ) -> Result<()> {
+        let wide = Place::dense(batch.rows(), self.embeddings.map().width());
+        let gradient = wide.of::<B>(self.x_gradient.buffer());
+        self.embeddings.backward(backend, batch.sparse(), gradient, factor, step)
+    }
+
+    /// The vectors that interacted in the last [`forward`](Self::forward): bottom output, then
+    /// the pooled features, `[rows, width]`.
+    pub fn vectors(&self, rows: usize) -> Mat<B::View<'_, f32>> {
+        Place::dense(rows, self.embeddings.map().width()).of::<B>(self.x.buffer())
+    }
+}
+
+/// Refuses shapes that do not fit; returns the dim of the bottom's output.
+fn check<B: Backend>(shape: &Shape, embeddings: &EmbeddingBags<B>) -> Result<usize> {
+    let map = embeddings.map();
+    let Some(&dim) = shape.bottom.last() else {
+        return Err(Error::Config("the bottom MLP has no layers".into()));
+    };
+    let rank = match shape.interaction {
+        Interaction::Cross { rank, .. } => rank,
+        Interaction::Dot(_) => 1,
+    };
+    let sizes = shape.bottom.iter().chain(&shape.top).chain([&rank, &shape.dense_columns]);
+    if sizes.into_iter().any(|&size| size == 0) {
+        return Err(Error::Config(format!("a layer of size 0 in {shape:?}")));
+    }
+    let pooled: usize = (0..map.features().len()).map(|f| map.dim(f)).sum();
+    if map.width() != dim + pooled {
+        return Err(Error::Config(format!(
+            "the model needs every feature pooled and {dim} free columns before them, \
+             the map has {} columns for {pooled} pooled ones",
+            map.width()
+        )));
+    }
+    if let Interaction::Dot(_) = shape.interaction {
+        for (f, feature) in map.features().iter().enumerate() {
+            if map.dim(f) != dim {
+                return Err(Error::Config(format!(
+                    "dot interaction needs one dim: feature {:?} has {}, the bottom MLP's output {dim} \
+                     (model dlrm-dcn takes different dims)",
+                    feature.name,
+                    map.dim(f)
+                )));
+            }
+        }
+    }
+    Ok(dim)
+}

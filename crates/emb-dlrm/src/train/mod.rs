@@ -1,0 +1,21 @@
+//! Training and evaluation: the loop around the model.
+
+#[cfg(feature = "data")]
+mod evaluate;
+#[cfg(feature = "data")]
+mod observer;
+#[cfg(feature = "data")]
+mod run;
+#[cfg(feature = "data")]
+mod saved;
+mod trainer;
+
+#[cfg(feature = "data")]
+pub use evaluate::{evaluate, probability};
+#[cfg(feature = "data")]
+pub use observer::{Event, Observer, Silent};
+#[cfg(feature = "data")]
+pub use run::{Report, build, train};
+#[cfg(feature = "data")]
+pub use saved::{Saved, ScoreOptions};
+pub use trainer::{Rates, Samples, StepLoss, Trainer};

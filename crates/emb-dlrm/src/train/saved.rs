@@ -1,0 +1,94 @@
+//! A saved model, ready to score: [`Saved`].
+
+use super::evaluate::{evaluate, probability};
+use super::run::build;
+use super::trainer::{Samples, Trainer};
+use crate::checkpoint::{self, Manifest};
+use crate::config::{BadRows, Config};
+use crate::data::{Batch, Labels, Source};
+use crate::metrics::EvalReport;
+use crate::{Error, Result, sources};
+use emb_kernels::{Cpu, CpuOptions};
+use std::path::{Path, PathBuf};
+
+/// How a saved model reads and scores data.
+#[derive(Clone, Debug)]
+pub struct ScoreOptions {
+    /// Criteo files or patterns.
+    pub data: Vec<PathBuf>,
+    /// Lines that can't be read.
+    pub bad_rows: BadRows,
+    /// Samples computed at a time; results do not depend on it.
+    pub batch_size: usize,
+    /// Threads, or `None` for all cores; results do not depend on it.
+    pub threads: Option<usize>,
+}
+
+/// A model loaded from a checkpoint, with the data to score.
+#[derive(Debug)]
+pub struct Saved {
+    trainer: Trainer<Cpu>,
+    config: Config,
+    options: ScoreOptions,
+}
+
+impl Saved {
+    /// Loads a checkpoint; its own configuration says what the model is.
+    ///
+    /// # Errors
+    /// No complete checkpoint in `dir`; a file that is damaged.
+    pub fn load(dir: &Path, options: ScoreOptions) -> Result<Self> {
+        let mut saved = Manifest::read(dir)?.options;
+        saved.data.clone_from(&options.data);
+        saved.eval.clear();
+        saved.bad_rows = Some(options.bad_rows);
+        saved.threads = options.threads;
+        (saved.load, saved.save, saved.eval_every) = (None, None, None);
+        let config = Config::resolve(saved)?;
+        let mut trainer = build(Cpu::new(CpuOptions { threads: config.threads })?, &config)?;
+        let slots = trainer.dense_slots();
+        let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
+        trainer.resume(report.step, report.samples);
+        Ok(Self { trainer, config, options })
+    }
+
+    /// Training steps behind the model.
+    pub fn step(&self) -> u64 {
+        self.trainer.step()
+    }
+
+    /// Evaluates the model on every row of the data.
+    ///
+    /// # Errors
+    /// Data that can't be read or has no labels, an id outside its table.
+    pub fn evaluate(&mut self) -> Result<EvalReport> {
+        let mut source = sources::files(&self.config, &self.options.data, Labels::Required)?;
+        let (batch, soft) = (self.options.batch_size, self.config.soft_labels);
+        evaluate(&mut self.trainer, &mut *source, batch, soft)
+    }
+
+    /// Calls `each` with the probability of every row, in order; rows need no label.
+    ///
+    /// # Errors
+    /// Data that can't be read, an id outside its table, a score that is NaN (by row), what
+    /// `each` returns.
+    pub fn predict(&mut self, mut each: impl FnMut(f64) -> Result<()>) -> Result<u64> {
+        let mut source = sources::files(&self.config, &self.options.data, Labels::Optional)?;
+        let mut batch = Batch::default();
+        let mut logits = Vec::new();
+        let mut rows = 0;
+        while source.next(self.options.batch_size, &mut batch)? > 0 {
+            let samples =
+                Samples { dense: &batch.dense, labels: &[], sparse: batch.sparse.as_ref() };
+            self.trainer.logits(samples, &mut logits)?;
+            for &logit in &logits {
+                if logit.is_nan() {
+                    return Err(Error::Config(format!("the score of row {rows} is NaN")));
+                }
+                each(probability(logit))?;
+                rows += 1;
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,11 @@
+//! Plans: coverage, refusals, builders, planner, files, text, routing and schedule.
+
+mod builders;
+mod common;
+mod coverage;
+mod file;
+mod planner;
+mod refusals;
+mod routing;
+mod schedule;
+mod text;
