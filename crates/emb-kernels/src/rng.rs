@@ -57,6 +57,7 @@ fn mix(x: u64) -> u64 {
 /// Initial weights of global `row`, global columns `first_column..first_column + out.len()`.
 ///
 /// Column `c` takes word `c % 4` of counter `(row, c / 4)`; its upper 24 bits are the fraction.
+#[inline(always)]
 pub(crate) fn initial_weights(
     key: Key,
     init: Init,

@@ -15,7 +15,8 @@ use crate::backend::pooled_features;
 use crate::{Dtype, FeatureMap, JaggedView, Mat, Pooling, Result};
 use half::{bf16, f16};
 
-/// Bytes of rows in flight between a prefetch and its use.
+/// Bytes of rows in flight between a prefetch and its use. From 2 to 16 KiB nothing changed beyond
+/// noise on Zen 3 (dims 64 and 128).
 const PREFETCH_BYTES: usize = 8192;
 
 /// Smallest number of bags worth a part of its own.

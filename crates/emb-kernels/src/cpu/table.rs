@@ -1,7 +1,7 @@
 //! Tables in memory: weights and optimizer state in anonymous maps, initialised at first touch.
 
 use super::arena::Arena;
-use super::detect::prefetch_bytes;
+use super::detect::{Instructions, Kernel, dispatch, prefetch_bytes};
 use super::dtype::Element;
 use crate::rng::{Key, Purpose, RoundingBits, initial_weights};
 use crate::{Dtype, Error, Init, Result, TableSpec};
@@ -204,7 +204,7 @@ impl Table {
                 // SAFETY: the row lies in a block that only this thread has claimed.
                 let stored =
                     unsafe { self.weights.part_mut::<E>(row as usize * self.dim, self.dim) };
-                self.fill_row(row, stored);
+                dispatch(Instructions::detect(), InitKernel { table: self, row, stored });
             }
         }
         if self.initial_state.iter().all(|value| value.to_bits() == 0) {
@@ -212,21 +212,6 @@ impl Table {
         }
         for row in first..end {
             self.fill_state(row as usize);
-        }
-    }
-
-    fn fill_row<E: Element>(&self, row: u64, stored: &mut [E]) {
-        /// Columns generated at a time.
-        const COLUMNS: usize = 256;
-        let (window, row) = (self.spec.window, self.global_row(row));
-        let mut values = [0.0; COLUMNS];
-        for (part, stored) in stored.chunks_mut(COLUMNS).enumerate() {
-            let values = &mut values[..stored.len()];
-            let first_column = window.first_column + part * COLUMNS;
-            initial_weights(self.init_key, self.spec.init, row, first_column, values);
-            for (to, &from) in stored.iter_mut().zip(&*values) {
-                *to = E::nearest(from);
-            }
         }
     }
 
@@ -247,6 +232,34 @@ impl Table {
                     elements[e * self.dim..(e + 1) * self.dim].fill(value);
                     e += 1;
                 }
+            }
+        }
+    }
+}
+
+/// Generates one row.
+struct InitKernel<'a, 'b, E> {
+    table: &'a Table,
+    row: u64,
+    stored: &'b mut [E],
+}
+
+impl<E: Element> Kernel for InitKernel<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        /// Columns generated at a time.
+        const COLUMNS: usize = 256;
+        let Self { table, row, stored } = self;
+        let (spec, row) = (&table.spec, table.global_row(row));
+        let mut values = [0.0; COLUMNS];
+        for (part, stored) in stored.chunks_mut(COLUMNS).enumerate() {
+            let values = &mut values[..stored.len()];
+            let first_column = spec.window.first_column + part * COLUMNS;
+            initial_weights(table.init_key, spec.init, row, first_column, values);
+            for (to, &from) in stored.iter_mut().zip(&*values) {
+                *to = E::nearest(from);
             }
         }
     }

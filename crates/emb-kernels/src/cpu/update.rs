@@ -12,7 +12,7 @@ use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec
 use emb_optim::{RowRule, Rule, RuleVisitor};
 
 /// Elements of a block of sums: it stays in the first-level cache until the rule has run.
-const BLOCK_ELEMENTS: usize = 2048;
+const BLOCK_ELEMENTS: usize = 1024;
 
 /// Most rows of a block.
 const BLOCK_ROWS: usize = 64;
