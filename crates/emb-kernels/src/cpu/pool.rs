@@ -22,6 +22,7 @@ const PREFETCH_BYTES: usize = 8192;
 /// Smallest number of bags worth a part of its own.
 const MIN_BAGS: usize = 64;
 
+#[expect(clippy::needless_pass_by_value, reason = "an exclusive view is handed over")]
 pub(crate) fn pool(
     threads: usize,
     instructions: Instructions,
