@@ -38,7 +38,7 @@ impl<B: Backend> std::fmt::Debug for JaggedView<'_, B> {
 
 /// Upstream gradients of one batch: of the pooled output, and of each sequence feature's rows.
 pub struct Gradients<'s, 'a, B: Backend> {
-    /// `[batch, width]`, laid out by the [`FeatureMap`]; its leading columns before the first
+    /// `[batch, width]`, laid out by the [`FeatureMap`](crate::FeatureMap); its leading columns before the first
     /// feature are not read.
     pub pooled: Mat<B::View<'a, f32>>,
     /// For each sequence feature (ascending feature position), `[values of the feature, dim]`.
