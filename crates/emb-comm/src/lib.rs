@@ -30,17 +30,33 @@
 //! # Ok::<(), emb_comm::Error>(())
 //! ```
 
+mod arguments;
 mod codec;
 mod collective;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod element;
 mod error;
+mod failure;
+mod local;
+mod meter;
+mod operation;
 mod solo;
+mod space;
+mod sync;
 
 pub use codec::Wire;
 pub use collective::Collective;
-pub use element::{Element, Sum};
+pub use element::{Element, Reduction, Sum};
 pub use error::Error;
+pub use failure::{Failure, FailureKind};
+#[cfg(loom)]
+pub use local::model;
+pub use local::{Guard, Local, Options, run, run_over};
+pub use meter::{Meter, Meters};
+pub use operation::Operation;
 pub use solo::Solo;
+pub use space::{Host, Space};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
