@@ -95,11 +95,7 @@ pub trait Collective<S: Space = Host>: Send {
     ///
     /// # Errors
     /// A `send` of another length than `world` times that of `recv`, or than a peer's.
-    fn reduce_scatter<T: Sum>(
-        &mut self,
-        send: S::Ref<'_, T>,
-        recv: S::Mut<'_, T>,
-    ) -> Result<()>;
+    fn reduce_scatter<T: Sum>(&mut self, send: S::Ref<'_, T>, recv: S::Mut<'_, T>) -> Result<()>;
 
     /// Gathers every rank's `send` into `recv`, in rank order, `recv_counts[r]` elements from
     /// rank `r`.

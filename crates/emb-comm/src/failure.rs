@@ -17,7 +17,8 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// Ranks did not arrive within the timeout.
+    /// Ranks did not arrive within the timeout. Those to look at are the ones that others wait for
+    /// and that wait for nobody.
     Missing,
     /// Ranks called different operations, or the same with different arguments.
     Mismatch,

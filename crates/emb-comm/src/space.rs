@@ -23,17 +23,16 @@ pub trait Space: Send + Sync + 'static {
 
     /// The same elements for a shorter time. The body is `view`; that it compiles shows that a
     /// view may be lent to a rank that needs it only for a while.
-    fn shorten<'short, 'long: 'short, T: Element>(view: Self::Ref<'long, T>)
-    -> Self::Ref<'short, T>;
+    fn shorten<'short, 'long: 'short, T: Element>(
+        view: Self::Ref<'long, T>,
+    ) -> Self::Ref<'short, T>;
 
     /// Elements `start .. start + len`, which are inside.
     fn slice<T: Element>(view: Self::Ref<'_, T>, start: usize, len: usize) -> Self::Ref<'_, T>;
 
     /// The elements before `at`, which is at most the length, and the rest.
-    fn split<T: Element>(
-        view: Self::Mut<'_, T>,
-        at: usize,
-    ) -> (Self::Mut<'_, T>, Self::Mut<'_, T>);
+    fn split<T: Element>(view: Self::Mut<'_, T>, at: usize)
+    -> (Self::Mut<'_, T>, Self::Mut<'_, T>);
 
     /// The same elements, borrowed again.
     fn reborrow<'a, T: Element>(view: &'a mut Self::Mut<'_, T>) -> Self::Mut<'a, T>;

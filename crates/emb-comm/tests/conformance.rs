@@ -1,5 +1,5 @@
 //! The public suite, over the transports of this crate.
-#![cfg(all(feature = "conformance", not(loom)))]
+#![cfg(not(loom))]
 
 use emb_comm::{Error, Local, Options, Solo, conformance, run};
 use std::time::Duration;

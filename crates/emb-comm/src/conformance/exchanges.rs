@@ -74,7 +74,8 @@ pub(super) fn counts_are_exchanged_in_64_bits<C: Collective>(comm: &mut C) -> Re
     for each in [1, 3] {
         let count = |from: usize, to: usize, k: usize| usize::MAX - (from * 1000 + to * 10 + k);
         let pairs = |count: &dyn Fn(usize, usize) -> usize| -> Vec<usize> {
-            (0..world).flat_map(|peer| (0..each).map(move |k| (peer, k)))
+            (0..world)
+                .flat_map(|peer| (0..each).map(move |k| (peer, k)))
                 .map(|(peer, k)| count(peer, k))
                 .collect()
         };

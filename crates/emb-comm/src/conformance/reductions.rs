@@ -98,9 +98,7 @@ pub(super) fn maximum_and_not_a_number<C: Collective>(comm: &mut C) -> Result<()
     Ok(())
 }
 
-pub(super) fn reduce_scatter_has_the_bits_of_all_reduce<C: Collective>(
-    comm: &mut C,
-) -> Result<()> {
+pub(super) fn reduce_scatter_has_the_bits_of_all_reduce<C: Collective>(comm: &mut C) -> Result<()> {
     let (me, world) = (comm.rank(), comm.world());
     let mut random = Random(5);
     for turn in 0..20 {

@@ -123,18 +123,19 @@ impl<S: Space> Board<S> {
         self.slots[me].gone.store(true, Ordering::Release);
     }
 
-    /// Waits until every rank has reached a stage of a round, or `give_up` says otherwise.
+    /// Waits until every rank has reached a stage of a round, or `give_up`, told the position of
+    /// the rank waited for, says otherwise.
     pub(crate) fn wait<E>(
         &self,
         round: u64,
         stage: Stage,
-        mut give_up: impl FnMut() -> Option<E>,
+        mut give_up: impl FnMut(usize) -> Option<E>,
     ) -> Result<(), Stop<E>> {
         let mut backoff = Backoff::default();
         for position in 0..self.slots.len() {
             while !self.has_reached(position, round, stage) {
                 if backoff.is_slow() {
-                    if let Some(error) = give_up() {
+                    if let Some(error) = give_up(position) {
                         return Err(Stop::GaveUp(error));
                     }
                     // It may have arrived in the last round of its life: look in this order.

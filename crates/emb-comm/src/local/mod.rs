@@ -76,12 +76,7 @@ impl<S: Space> Local<S> {
             .collect()
     }
 
-    fn new(
-        space: &Arc<S>,
-        world: &Arc<World<S>>,
-        group: Arc<Group<S>>,
-        position: usize,
-    ) -> Self {
+    fn new(space: &Arc<S>, world: &Arc<World<S>>, group: Arc<Group<S>>, position: usize) -> Self {
         let (space, world) = (Arc::clone(space), Arc::clone(world));
         Self { space, world, group, position, round: 0, meters: Meters::default() }
     }
@@ -170,11 +165,7 @@ impl<S: Space> Collective<S> for Local<S> {
         self.reduce_parts(send, recv, Some(counts))
     }
 
-    fn reduce_scatter<T: Sum>(
-        &mut self,
-        send: S::Ref<'_, T>,
-        recv: S::Mut<'_, T>,
-    ) -> Result<()> {
+    fn reduce_scatter<T: Sum>(&mut self, send: S::Ref<'_, T>, recv: S::Mut<'_, T>) -> Result<()> {
         self.reduce_parts(send, recv, None)
     }
 

@@ -176,17 +176,21 @@ impl<'a, S: Space> Turn<'a, S> {
 
     fn wait(&self, stage: Stage) -> Result<()> {
         let began = Instant::now();
-        let give_up = || {
+        let waits_for = &self.world.ranks[self.rank()].waits_for;
+        let give_up = |position: usize| {
+            waits_for.store(self.group.members[position] as u64 + 1, Ordering::Relaxed);
             let late = self.began.elapsed() > self.world.options.timeout;
             (late || self.world.has_failed()).then_some(())
         };
         let waited = self.group.board.wait(*self.round, stage, give_up);
         self.waited.set(self.waited.get() + began.elapsed());
-        waited.map_err(|stop| match (self.world.failure(), stop) {
+        let waited = waited.map_err(|stop| match (self.world.failure(), stop) {
             (Some(failure), _) => self.world.error(self.operation, self.rank(), failure),
             (None, Stop::Gone(peer)) => self.peer_left(peer),
             (None, Stop::GaveUp(())) => self.fail(self.missing(stage)),
-        })
+        });
+        waits_for.store(0, Ordering::Relaxed);
+        waited
     }
 
     /// Adds what this rank took from a peer.
@@ -243,13 +247,19 @@ impl<'a, S: Space> Turn<'a, S> {
         let here = |peer: &usize| self.group.board.has_reached(*peer, *self.round, stage);
         let rank = |peer: usize| self.group.members[peer];
         let (here, missing): (Vec<usize>, Vec<usize>) = (0..self.world()).partition(here);
-        let [mut here, mut missing] = [here, missing].map(|peers| -> Vec<usize> {
-            peers.into_iter().map(rank).collect()
-        });
+        let [mut here, mut missing] =
+            [here, missing].map(|peers| -> Vec<usize> { peers.into_iter().map(rank).collect() });
         here.sort_unstable();
         missing.sort_unstable();
+        // Those that wait for others are not to blame: those others are.
+        let mut culprits: Vec<usize> =
+            missing.iter().map(|&rank| self.world.culprit(rank)).collect();
+        culprits.sort_unstable();
+        culprits.dedup();
+        let mut places = missing.clone();
+        places.extend(culprits.iter().filter(|rank| !missing.contains(rank)));
         let places: Vec<String> =
-            missing.iter().map(|&rank| self.world.whereabouts(rank)).collect();
+            places.into_iter().map(|rank| self.world.whereabouts(rank)).collect();
         let step = self.world.step(self.rank());
         let verb = if stage == Stage::Published { "arrive at" } else { "finish" };
         let message = format!(
@@ -261,7 +271,7 @@ impl<'a, S: Space> Turn<'a, S> {
             list(&here),
             places.join(", ")
         );
-        Failure::new(FailureKind::Missing, missing, Some(self.operation), step, message)
+        Failure::new(FailureKind::Missing, culprits, Some(self.operation), step, message)
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct RankState {
     pub(crate) operation: AtomicU64,
     /// The group of that operation. For messages alone.
     pub(crate) group: AtomicU64,
+    /// `rank + 1` of the rank it waits for, 0 if it does not. For messages alone.
+    pub(crate) waits_for: AtomicU64,
 }
 
 /// Ranks that call collectives together.
@@ -120,17 +122,43 @@ impl<S: crate::Space> World<S> {
         self.ranks[rank].step.load(Ordering::Relaxed)
     }
 
+    /// The rank at the end of the chain of waiting that begins with `rank`: the one to look at. In
+    /// a cycle, which takes two ranks that call collectives of two groups in different order, it
+    /// is `rank` itself.
+    pub(crate) fn culprit(&self, rank: usize) -> usize {
+        let mut last = rank;
+        for _ in 0..self.ranks.len() {
+            match self.waits_for(last) {
+                None => return last,
+                Some(next) if next == rank => return rank,
+                Some(next) => last = next,
+            }
+        }
+        rank
+    }
+
+    /// The rank that a rank waits for at this moment.
+    fn waits_for(&self, rank: usize) -> Option<usize> {
+        let state = &self.ranks[rank];
+        let inside = state.operation.load(Ordering::Relaxed) != 0;
+        let other = state.waits_for.load(Ordering::Relaxed).checked_sub(1);
+        other.filter(|_| inside).map(|other| other as usize)
+    }
+
     /// Where a rank is, in words.
     pub(crate) fn whereabouts(&self, rank: usize) -> String {
         let state = &self.ranks[rank];
         let step = state.step.load(Ordering::Relaxed);
         let inside = state.operation.load(Ordering::Relaxed).checked_sub(1);
-        match inside.and_then(|operation| Operation::ALL.get(operation as usize)) {
-            Some(operation) => {
-                let group = state.group.load(Ordering::Relaxed);
-                format!("rank {rank} is in {operation} of group {group} in step {step}")
-            }
-            None => format!("rank {rank} is outside any collective in step {step}"),
+        let operation = inside.and_then(|operation| Operation::ALL.get(operation as usize));
+        let Some(operation) = operation else {
+            return format!("rank {rank} is outside any collective in step {step}");
+        };
+        let group = state.group.load(Ordering::Relaxed);
+        let place = format!("rank {rank} is in {operation} of group {group} in step {step}");
+        match self.waits_for(rank) {
+            Some(other) => format!("{place} and waits for rank {other}"),
+            None => place,
         }
     }
 
