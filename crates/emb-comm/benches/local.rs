@@ -20,8 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut bandwidths = Vec::new();
     for bytes in (12..=26).step_by(2).map(|power| 1usize << power) {
-        let copy = two_copies(bytes, seconds);
-        let exchange = all_to_all(2, bytes, seconds)?;
+        // In turns, so that a busy moment of the machine does not meet one of them alone.
+        let (mut copy, mut exchange) = (0f64, 0f64);
+        for _ in 0..4 {
+            copy = copy.max(two_copies(bytes, seconds / 4.0));
+            exchange = exchange.max(all_to_all(2, bytes, seconds / 4.0)?);
+        }
         bandwidths.push((bytes, copy, exchange));
     }
     let text = if flag("--json") {
@@ -40,7 +44,9 @@ fn table(latencies: &[Latency], bandwidths: &[Bandwidth]) -> Result<String, std:
     for (operation, world, bytes, micros) in latencies {
         writeln!(text, "{operation:<10}  {world:>5}  {bytes:>6}  {micros:>8.2}")?;
     }
-    text.push_str("\nall-to-all of 2 ranks beside 2 threads that copy, GB/s written by both\n");
+    text.push_str(
+        "\nall-to-all of 2 ranks beside 2 threads that copy, GB/s written by both (best)\n",
+    );
     text.push_str("bytes a pair   copies  all_to_all_v  share\n");
     for (bytes, copy, exchange) in bandwidths {
         let share = exchange / copy;
@@ -107,7 +113,7 @@ fn all_to_all(world: usize, bytes: usize, seconds: f64) -> Result<f64, Failure> 
             go_on = [u64::from(began.elapsed().as_secs_f64() < seconds)];
             comm.broadcast(&mut go_on, 0)?;
         }
-        Ok::<_, Error>(median(turns))
+        Ok::<_, Error>(best(turns))
     })?;
     Ok((world * world * bytes) as f64 / median(took) / 1e9)
 }
@@ -134,7 +140,7 @@ fn two_copies(bytes: usize, seconds: f64) -> f64 {
             }
             turns.push(turn.elapsed().as_secs_f64() / repeats(2 * bytes) as f64);
         }
-        median(turns)
+        best(turns)
     };
     let turns_of = &turns_of;
     let took = std::thread::scope(|scope| {
@@ -147,6 +153,11 @@ fn two_copies(bytes: usize, seconds: f64) -> f64 {
 /// Calls to a measurement, so that it takes long enough to be measured.
 fn repeats(bytes: usize) -> usize {
     ((4 << 20) / bytes).clamp(1, 200)
+}
+
+/// The shortest: what the machine does when nothing else runs on it.
+fn best(values: Vec<f64>) -> f64 {
+    values.into_iter().fold(f64::INFINITY, f64::min)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -99,7 +99,7 @@ impl Space for Host {
         view.split_at_mut(at)
     }
 
-    fn reborrow<'a, T: Element>(view: &'a mut &mut [T]) -> &'a mut [T] {
+    fn reborrow<'a, T: Element>(view: &'a mut Self::Mut<'_, T>) -> &'a mut [T] {
         view
     }
 

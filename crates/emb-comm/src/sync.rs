@@ -39,9 +39,16 @@ impl Backoff {
 
 #[cfg(loom)]
 impl Backoff {
+    /// Looks in vain after which an order of steps is not followed further: more of them lead to
+    /// nothing new, and there is no end to them.
+    const LOOKS: u32 = 1;
+
     /// Lets the model run another thread.
     pub(crate) fn pause(&mut self) {
         self.turns = self.turns.saturating_add(1);
+        if self.turns > Self::LOOKS {
+            loom::skip_branch();
+        }
         loom::thread::yield_now();
     }
 

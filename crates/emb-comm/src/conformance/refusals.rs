@@ -9,12 +9,7 @@ fn odd_one_out<C: Collective>(comm: &C) -> bool {
 }
 
 /// Every rank's call fails because the last rank's call differs; so does every later call.
-fn named<C: Collective>(
-    comm: &mut C,
-    result: Result<()>,
-    operation: Operation,
-    texts: &[&str],
-) -> Result<()> {
+fn named<C: Collective>(comm: &mut C, result: Result<()>, operation: Operation, texts: &[&str]) {
     let (me, last) = (comm.rank(), comm.world() - 1);
     let error = result.expect_err("ranks differ");
     let Error::Failed { rank, failure, .. } = &error else {
@@ -30,7 +25,6 @@ fn named<C: Collective>(
         assert!(text.contains(wanted), "rank {me}: {text:?} does not say {wanted:?}");
     }
     poisoned(comm, &error);
-    Ok(())
 }
 
 /// Later calls fail at once, with the same cause.
@@ -43,7 +37,7 @@ fn poisoned<C: Collective>(comm: &mut C, first: &Error) {
     assert_eq!(failure(&later), failure(first));
 }
 
-pub(super) fn another_operation<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn another_operation<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let mut values = [0f32; 8];
     let result = if odd_one_out(comm) {
@@ -51,41 +45,41 @@ pub(super) fn another_operation<C: Collective>(comm: &mut C) -> Result<()> {
     } else {
         comm.all_reduce(&mut values)
     };
-    named(comm, result, Operation::AllReduce, &["broadcast of 8 f32 from root 0"])
+    named(comm, result, Operation::AllReduce, &["broadcast of 8 f32 from root 0"]);
 }
 
-pub(super) fn another_element_type<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn another_element_type<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let result = if odd_one_out(comm) {
         comm.all_reduce(&mut [0f64; 8])
     } else {
         comm.all_reduce(&mut [0f32; 8])
     };
-    named(comm, result, Operation::AllReduce, &["of 8 f32", "of 8 f64"])
+    named(comm, result, Operation::AllReduce, &["of 8 f32", "of 8 f64"]);
 }
 
-pub(super) fn another_length<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn another_length<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let mut values = vec![0f32; if odd_one_out(comm) { 9 } else { 8 }];
     let result = comm.all_reduce(&mut values);
     assert!(values.iter().all(|&value| value == 0.0), "nothing is written");
-    named(comm, result, Operation::AllReduce, &["of 8 f32", "of 9 f32"])
+    named(comm, result, Operation::AllReduce, &["of 8 f32", "of 9 f32"]);
 }
 
-pub(super) fn another_root<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn another_root<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let root = usize::from(odd_one_out(comm));
     let result = comm.broadcast(&mut [0u32; 3], root);
-    named(comm, result, Operation::Broadcast, &["from root 0", "from root 1"])
+    named(comm, result, Operation::Broadcast, &["from root 0", "from root 1"]);
 }
 
-pub(super) fn another_step<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn another_step<C: Collective>(comm: &mut C) {
     comm.set_step(if odd_one_out(comm) { 6 } else { 7 });
     let result = comm.barrier();
-    named(comm, result, Operation::Barrier, &["barrier in step 6"])
+    named(comm, result, Operation::Barrier, &["barrier in step 6"]);
 }
 
-pub(super) fn other_counts<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn other_counts<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let (me, world) = (comm.rank(), comm.world());
     // The last rank expects one element more from rank 0 than that sends.
@@ -100,17 +94,16 @@ pub(super) fn other_counts<C: Collective>(comm: &mut C) -> Result<()> {
     assert!(error.contains("all_to_all_v"), "rank {me}: {error}");
     let later = comm.barrier().expect_err("the world has failed").to_string();
     assert!(later.contains(&text) && later.contains("step 7"), "rank {me}: {later}");
-    Ok(())
 }
 
-pub(super) fn other_lists_of_groups<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn other_lists_of_groups<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let ranks: &[usize] = if odd_one_out(comm) { &[0] } else { &[0, 1] };
     let result = comm.subgroup(ranks).map(|_| ());
-    named(comm, result, Operation::Subgroups, &[])
+    named(comm, result, Operation::Subgroups, &[]);
 }
 
-pub(super) fn wrong_arguments_of_one_rank<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn wrong_arguments_of_one_rank<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     let last = comm.world() - 1;
     let mut recv = vec![5u8; comm.world()];
@@ -128,10 +121,9 @@ pub(super) fn wrong_arguments_of_one_rank<C: Collective>(comm: &mut C) -> Result
     let later = comm.barrier().expect_err("the world has failed").to_string();
     let text = format!("rank {last} failed in step 7: {text}");
     assert!(later.contains(&text), "{later}");
-    Ok(())
 }
 
-pub(super) fn one_rank_gives_up<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn one_rank_gives_up<C: Collective>(comm: &mut C) {
     comm.set_step(7);
     if odd_one_out(comm) {
         comm.abort("the loss is not a number");
@@ -142,5 +134,4 @@ pub(super) fn one_rank_gives_up<C: Collective>(comm: &mut C) -> Result<()> {
     let text = format!("rank {last} gave up in step 7: the loss is not a number");
     assert!(error.to_string().contains(&text), "{error}");
     poisoned(comm, &error);
-    Ok(())
 }
