@@ -1,22 +1,6 @@
 //! Ranks as threads of one process: [`Local`].
 //!
-//! Every rank publishes where its data lie; peers copy or reduce straight from there, so each byte
-//! moves once.
-//!
-//! ```text
-//!   rank 0                          rank 1
-//!     publish call and views          publish call and views
-//!     wait until all have published   wait until all have published      timeout: name the missing
-//!     compare calls                   compare calls                      mismatch: name who differs
-//!     pin peers, read, unpin          pin peers, read, unpin             copies, sums in rank order
-//!     done                            done
-//!     wait until all are done         wait until all are done
-//!     return: views are no longer lent
-//! ```
-//!
-//! A rank that gives up (timeout, failure of a peer, panic) first revokes what it published, then
-//! waits for those who are reading it at that moment, then returns. So no peer ever reads memory
-//! whose borrow has ended. The waits spin briefly and then yield: ranks may outnumber cores.
+//! The crate's documentation draws the protocol; `board.rs` is its core and has the only `unsafe`.
 
 mod board;
 mod exchange;
