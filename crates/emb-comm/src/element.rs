@@ -1,6 +1,8 @@
-//! What collectives carry: [`Element`], [`Sum`].
+//! What collectives carry: [`Element`], [`Sum`], [`Reduction`].
 
 /// A plain number that every transport can move. Sealed: transports match on the list below.
+///
+/// 16-bit floats and quantised rows travel as `u8`, encoded by [`Wire`](crate::Wire).
 pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + 'static {
     /// Name of the type, for errors and meters.
     const NAME: &'static str;
@@ -8,35 +10,79 @@ pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + '
 
 /// An element that can be reduced.
 pub trait Sum: Element {
-    /// `self + other`.
+    /// `self + other`. Integers wrap around.
     #[must_use]
     fn plus(self, other: Self) -> Self;
+
+    /// The larger of the two; not-a-number if either is, so that it is seen on every rank.
+    #[must_use]
+    fn larger(self, other: Self) -> Self;
 }
 
-mod sealed {
-    pub trait Sealed {}
+/// How values of different ranks become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// [`Sum::plus`], in rank order.
+    Sum,
+    /// [`Sum::larger`], in rank order.
+    Max,
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {
+        /// Tells the types of this list apart: no two have the same.
+        const CODE: u8;
+    }
 }
 
 macro_rules! elements {
-    ($($type:ident)*) => {$(
-        impl sealed::Sealed for $type {}
+    ($($code:literal $type:ident,)*) => {
+        $(
+            impl sealed::Sealed for $type {
+                const CODE: u8 = $code;
+            }
 
-        impl Element for $type {
-            const NAME: &'static str = stringify!($type);
+            impl Element for $type {
+                const NAME: &'static str = stringify!($type);
+            }
+        )*
+
+        /// The name of the type with a code.
+        pub(crate) fn name_of(code: u8) -> &'static str {
+            match code {
+                $($code => <$type as Element>::NAME,)*
+                _ => "nothing",
+            }
+        }
+    };
+}
+
+elements! { 1 u8, 2 u32, 3 u64, 4 i64, 5 f32, 6 f64, }
+
+macro_rules! floats {
+    ($($type:ident)*) => {$(
+        impl Sum for $type {
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn larger(self, other: Self) -> Self {
+                // A comparison with not-a-number is false: `other` is taken, unless `self` is it.
+                if self > other || self.is_nan() { self } else { other }
+            }
         }
     )*};
 }
 
-elements! { u8 u32 u64 i64 f32 f64 }
+floats! { f32 f64 }
 
-impl Sum for f32 {
+impl Sum for u64 {
     fn plus(self, other: Self) -> Self {
-        self + other
+        self.wrapping_add(other)
     }
-}
 
-impl Sum for f64 {
-    fn plus(self, other: Self) -> Self {
-        self + other
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
     }
 }

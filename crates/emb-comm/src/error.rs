@@ -1,5 +1,7 @@
 //! The one error type of this crate.
 
+use crate::{Failure, Operation};
+
 /// What went wrong, with the names and values a person needs to find it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -60,6 +62,14 @@ pub enum Error {
         /// The length given.
         got: usize,
     },
+    /// Counts whose sum is more than any buffer can hold.
+    #[error("{operation}: {what} sum to more than 2^64 elements")]
+    CountsTooLarge {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The list of counts.
+        what: &'static str,
+    },
     /// Counts that two ranks disagree on.
     #[error(
         "{operation}: rank {from} sends {sent} elements to rank {to}, which expects {expected}"
@@ -86,4 +96,36 @@ pub enum Error {
         /// Ranks of the collective.
         world: usize,
     },
+    /// A collective that cannot end because of something that happened on some rank.
+    #[error("{operation} on rank {rank} in step {step}: {failure}")]
+    Failed {
+        /// The operation that this rank called.
+        operation: Operation,
+        /// This rank, as numbered in the world.
+        rank: usize,
+        /// The step this rank was in.
+        step: u64,
+        /// What happened first.
+        #[source]
+        failure: Box<Failure>,
+    },
+    /// Two collectives of one rank at the same time, on two threads.
+    #[error("{operation} on rank {rank}: the rank is in another collective already")]
+    Busy {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The rank, as numbered in the world.
+        rank: usize,
+    },
+    /// A list of subgroups that cannot be.
+    #[error("subgroups of {world} ranks: {problem}")]
+    Subgroups {
+        /// Ranks of the collective that was to be divided.
+        world: usize,
+        /// What is wrong with which ranks.
+        problem: String,
+    },
+    /// What a device reported.
+    #[error("{0}")]
+    Space(String),
 }

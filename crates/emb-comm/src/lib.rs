@@ -6,13 +6,38 @@
 //! ```
 //!
 //! [`Collective`] is the seam between training and a transport; [`Solo`] is the transport of a
-//! run of one rank, where every exchange is a copy. [`Wire`] says how rows of `f32` become bytes:
+//! run of one rank, where every exchange is a copy; [`Local`] is that between threads of one
+//! process, over the memory of a [`Space`]. [`Wire`] says how rows of `f32` become bytes:
 //! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row.
 //!
 //! **It knows nothing of** tables, kernels or plans: it moves slices.
 //!
-//! Counts and lengths are checked before anything is written; an error names the operation, what
-//! was expected and what was given.
+//! **Invariants.** Sums are taken in rank order: the same bits on every rank, in every run. Counts
+//! and lengths are checked before anything is written; an error names the operation, what was
+//! expected and what was given. Every collective ends, in success or in an error that names rank,
+//! operation and step, within the timeout: see [`Failure`].
+//!
+//! # How threads meet
+//!
+//! Every rank publishes where its data lie; peers copy or reduce straight from there, so that each
+//! byte moves once.
+//!
+//! ```text
+//!   rank 0                          rank 1
+//!     publish call and views          publish call and views
+//!     wait until all have published   wait until all have published      timeout: names the missing
+//!     compare calls                   compare calls                      mismatch: names who differs
+//!     pin peers, read, unpin          pin peers, read, unpin             copies, sums in rank order
+//!     done                            done
+//!     wait until all are done         wait until all are done
+//!     return: views are no longer lent
+//! ```
+//!
+//! A rank that gives up (timeout, failure of a peer, panic) first revokes what it published, then
+//! waits for those who are reading it at that moment, then returns. So no peer reads memory whose
+//! borrow has ended. Waiting spins briefly and then yields: ranks may outnumber cores.
+//!
+//! # Rows on the wire
 //!
 //! ```
 //! use emb_comm::{Collective, Solo, Wire};
@@ -30,17 +55,33 @@
 //! # Ok::<(), emb_comm::Error>(())
 //! ```
 
+mod arguments;
 mod codec;
 mod collective;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod element;
 mod error;
+mod failure;
+mod local;
+mod meter;
+mod operation;
 mod solo;
+mod space;
+mod sync;
 
 pub use codec::Wire;
 pub use collective::Collective;
-pub use element::{Element, Sum};
+pub use element::{Element, Reduction, Sum};
 pub use error::Error;
+pub use failure::{Failure, FailureKind};
+#[cfg(loom)]
+pub use local::model;
+pub use local::{Guard, Local, Options, run, run_over};
+pub use meter::{Meter, Meters};
+pub use operation::Operation;
 pub use solo::Solo;
+pub use space::{Host, Space};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

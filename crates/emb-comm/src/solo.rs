@@ -1,5 +1,6 @@
 //! A run of one rank: [`Solo`].
 
+use crate::arguments::{checked, same_count, same_length, world_long};
 use crate::{Collective, Element, Error, Result, Sum};
 
 /// The collective of a single rank: exchanges are copies, sums are the values themselves.
@@ -28,6 +29,10 @@ impl Collective for Solo {
         1
     }
 
+    fn set_step(&mut self, _step: u64) {}
+
+    fn abort(&self, _reason: &str) {}
+
     fn all_to_all_v<T: Element>(
         &mut self,
         send: &[T],
@@ -36,16 +41,46 @@ impl Collective for Solo {
         recv_counts: &[usize],
     ) -> Result<()> {
         let operation = "all_to_all_v";
-        let sent = only_count(operation, "send_counts", send_counts)?;
-        let expected = only_count(operation, "recv_counts", recv_counts)?;
-        same_length(operation, "send", sent, send.len())?;
-        same_length(operation, "recv", expected, recv.len())?;
-        same_count(operation, sent, expected)?;
+        world_long(operation, "send_counts", 1, send_counts)?;
+        world_long(operation, "recv_counts", 1, recv_counts)?;
+        same_length(operation, "send", send_counts[0], send.len())?;
+        same_length(operation, "recv", recv_counts[0], recv.len())?;
+        same_count(operation, 0, 0, send.len(), recv.len())?;
+        recv.copy_from_slice(send);
+        Ok(())
+    }
+
+    fn exchange_counts(&mut self, send: &[usize], recv: &mut [usize]) -> Result<()> {
+        same_length("exchange_counts", "recv", send.len(), recv.len())?;
         recv.copy_from_slice(send);
         Ok(())
     }
 
     fn all_reduce<T: Sum>(&mut self, _values: &mut [T]) -> Result<()> {
+        Ok(())
+    }
+
+    fn all_reduce_max<T: Sum>(&mut self, _values: &mut [T]) -> Result<()> {
+        Ok(())
+    }
+
+    fn reduce_scatter_v<T: Sum>(
+        &mut self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+    ) -> Result<()> {
+        let operation = "reduce_scatter_v";
+        world_long(operation, "counts", 1, counts)?;
+        same_length(operation, "send", counts[0], send.len())?;
+        same_length(operation, "recv", counts[0], recv.len())?;
+        recv.copy_from_slice(send);
+        Ok(())
+    }
+
+    fn reduce_scatter<T: Sum>(&mut self, send: &[T], recv: &mut [T]) -> Result<()> {
+        same_length("reduce_scatter_v", "send", recv.len(), send.len())?;
+        recv.copy_from_slice(send);
         Ok(())
     }
 
@@ -56,9 +91,9 @@ impl Collective for Solo {
         recv_counts: &[usize],
     ) -> Result<()> {
         let operation = "all_gather_v";
-        let expected = only_count(operation, "recv_counts", recv_counts)?;
-        same_length(operation, "recv", expected, recv.len())?;
-        same_count(operation, send.len(), expected)?;
+        world_long(operation, "recv_counts", 1, recv_counts)?;
+        same_length(operation, "recv", recv_counts[0], recv.len())?;
+        same_length(operation, "send", recv_counts[0], send.len())?;
         recv.copy_from_slice(send);
         Ok(())
     }
@@ -73,28 +108,13 @@ impl Collective for Solo {
     fn barrier(&mut self) -> Result<()> {
         Ok(())
     }
-}
 
-fn only_count(operation: &'static str, what: &'static str, counts: &[usize]) -> Result<usize> {
-    match counts {
-        [count] => Ok(*count),
-        _ => Err(Error::Length { operation, what, expected: 1, got: counts.len() }),
+    fn split(&mut self, color: Option<usize>, _key: usize) -> Result<Option<Self>> {
+        Ok(color.map(|_| Self))
     }
-}
 
-fn same_length(
-    operation: &'static str,
-    what: &'static str,
-    expected: usize,
-    got: usize,
-) -> Result<()> {
-    if expected == got { Ok(()) } else { Err(Error::Length { operation, what, expected, got }) }
-}
-
-fn same_count(operation: &'static str, sent: usize, expected: usize) -> Result<()> {
-    if sent == expected {
-        Ok(())
-    } else {
-        Err(Error::Counts { operation, from: 0, to: 0, sent, expected })
+    fn subgroups(&mut self, groups: &[&[usize]]) -> Result<Option<Self>> {
+        checked(1, groups)?;
+        Ok((!groups.is_empty()).then_some(Self))
     }
 }
