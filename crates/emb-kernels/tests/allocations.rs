@@ -1,6 +1,6 @@
 //! A training step allocates nothing once every buffer has been seen at its largest.
 
-use emb_kernels::cpu::{Cpu, CpuOptions};
+use emb_kernels::cpu::{Cpu, CpuOptions, RowGradients};
 use emb_kernels::{
     Backend, Bucketized, Dtype, Feature, FeatureMap, Gradients, Jagged, Mat, Pooling, RowMapView,
     TableSpec, Unique,
@@ -75,6 +75,7 @@ fn steps_allocate_nothing(threads: usize, weighted: bool, steps: usize) {
     let mut inverse = vec![0; most];
     let maps = [RowMapView::Modulo { owners: 2 }; 4];
 
+    let mut sums = RowGradients::new();
     let mut one = |step: usize| {
         let batch = batches[step % batches.len()].as_ref();
         let view = batch.view();
@@ -100,6 +101,10 @@ fn steps_allocate_nothing(threads: usize, weighted: bool, steps: usize) {
         let rules: [_; 3] = std::array::from_fn(|t| specs[t].optimizer.rule(0.01, step as u64 + 1));
         cpu.scatter_update(&mut tables, &map, view, &gradients, &rules, step as u64)
             .expect("update");
+        // The same in two phases, as owners of column cuts do it.
+        cpu.row_gradients(&mut tables, &map, view, &gradients, &rules, &mut sums).expect("sums");
+        let totals: [_; 3] = std::array::from_fn(|t| sums.statistics(t));
+        cpu.apply(&mut tables, &sums, &totals, &rules, step as u64).expect("update");
     };
     for step in 0..50 {
         one(step);

@@ -42,13 +42,17 @@ pub(crate) unsafe fn apply(
     }
 }
 
-/// The statistics of rows from the columns held here.
+/// The statistics of rows from the columns held here. `buffer` has room for a row.
 ///
 /// # Safety
 /// As [`apply`].
-pub(crate) unsafe fn statistics(rule: &Rule, touched: Touched<'_>, out: &mut [f64]) {
-    let mut buffer = vec![0.0; touched.table.dim];
-    let buffer = &mut buffer[..];
+pub(crate) unsafe fn statistics(
+    rule: &Rule,
+    touched: Touched<'_>,
+    buffer: &mut [f32],
+    out: &mut [f64],
+) {
+    let buffer = &mut buffer[..touched.table.dim];
     match touched.table.dtype {
         Dtype::F32 => rule.visit(Measure::<f32> { touched, buffer, out, stored: [] }),
         Dtype::F16 => rule.visit(Measure::<f16> { touched, buffer, out, stored: [] }),

@@ -30,6 +30,8 @@ struct TableGradients {
     rows: Vec<u64>,
     sums: Vec<f32>,
     statistics: Vec<f64>,
+    /// One row in `f32`.
+    buffer: Vec<f32>,
 }
 
 impl RowGradients {
@@ -111,12 +113,15 @@ impl Cpu {
                 out.rows.resize(keys.distinct(), 0);
                 out.sums.resize(out.rows.len() * table.dim, 0.0);
                 sum_rows(isa, run, &mut out.rows, &mut out.sums);
+                out.buffer.resize(table.dim, 0.0);
                 out.statistics.clear();
                 out.statistics.resize(out.rows.len(), 0.0);
                 let touched =
                     Touched { table, rows: &out.rows, sums: &out.sums, totals: None, step: 0 };
                 // SAFETY: ids were checked, and every part reads its own table.
-                unsafe { statistics(&rules[t], touched, &mut out.statistics) };
+                unsafe {
+                    statistics(&rules[t], touched, &mut out.buffer, &mut out.statistics);
+                };
             });
             Ok(())
         })
