@@ -174,7 +174,7 @@ fn options_of_a_file_are_used_and_flags_win() {
         "c.toml",
         &format!(
             "data = [{data:?}]\nbatch-size = 8\nlr = 0.5\ndim = 4\nbottom = [8]\ntop = [8]\nthreads = 1\n\
-             [[table]]\nname = \"shared\"\nrows = 97\noptimizer = \"adagrad\"\nlr = 0.25\ninit = 0.0\n\
+             [[table]]\nname = \"shared\"\nrows = 97\noptimizer = \"adagrad\"\ninit = 0.0\n\
              [[feature]]\nname = \"C1\"\ntable = \"shared\"\n\
              [[feature]]\nname = \"other\"\ncolumn = \"C2\"\ntable = \"shared\"\npooling = \"mean\"\n"
         ),
@@ -427,4 +427,117 @@ fn thread_counts_change_no_bit() {
     };
     assert_eq!(digest("1"), digest("2"));
     assert_eq!(digest("2"), digest("2"));
+}
+
+#[test]
+fn values_that_are_no_numbers_are_refused_by_name_from_files_and_flags_alike() {
+    let folder = Folder::new("nonumber");
+    let data = folder.file("f.txt", &rows(10));
+    let head = format!("data = [{data:?}]\ndim = 4\nbottom = [8]\ntop = [8]\n");
+    for (line, name) in [
+        ("lr = nan", "lr"),
+        ("max-norm = inf", "max_norm"),
+        ("[[table]]\nname = \"C1\"\ninit = nan", "init"),
+        ("[[table]]\nname = \"C1\"\ninit = 1e39", "init"),
+        ("[[table]]\nname = \"C1\"\ninit = [0.0, 1e38, 2.0]", "init"),
+        ("[[table]]\nname = \"C1\"\ninit = 70000.0\ntype = \"f16\"", "init"),
+        ("[[table]]\nname = \"C1\"\nlr = nan", "lr"),
+        ("[[table]]\nname = \"C1\"\n[[table]]\nname = \"C1\"", "two [[table]]s"),
+        ("[[table]]\nname = \"C1\"\nlr = 0.1\noptimizer = \"sgd\"", "--lr"),
+    ] {
+        let file = folder.file("c.toml", &format!("{head}{line}\n"));
+        let mut args = vec!["train", "--config", &file];
+        if name == "--lr" {
+            args.extend(["--lr", "0.5"]);
+        }
+        refused(&emb(&args), &[name]);
+    }
+    let file = folder.file("c.toml", &head);
+    refused(&emb(&["train", "--config", &file, "--lr", "NaN"]), &["--lr"]);
+}
+
+#[test]
+fn a_length_on_the_command_line_displaces_that_of_the_file() {
+    let folder = Folder::new("length");
+    let data = folder.file("f.txt", &rows(64));
+    let text = format!(
+        "data = [{data:?}]\nepochs = 3\ndim = 4\nbottom = [8]\ntop = [8]\nbatch-size = 32\n"
+    );
+    let file = folder.file("c.toml", &text);
+    let output = emb(&["train", "--config", &file, "--steps", "1", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+    assert_eq!(report["steps"], 1);
+}
+
+#[test]
+fn saving_leaves_other_files_alone_and_refuses_a_folder_of_another_program() {
+    let folder = Folder::new("foreign");
+    let data = folder.file("f.txt", &rows(64));
+    let save = folder.path("model");
+    std::fs::create_dir(&save).expect("a folder");
+    let foreign = Path::new(&save).join("model-00001-of-00002.safetensors");
+    std::fs::write(&foreign, b"mine").expect("a file");
+    for _ in 0..2 {
+        assert!(train(&["--data", &data, "--save", &save]).status.success());
+    }
+    assert_eq!(std::fs::read(&foreign).expect("still there"), b"mine");
+    std::fs::write(Path::new(&save).join("manifest.json"), b"{\"mine\": 1}").expect("a file");
+    let output = train(&["--data", &data, "--save", &save]);
+    assert!(
+        !output.status.success() && stderr(&output).contains("another folder"),
+        "{}",
+        stderr(&output)
+    );
+    let text = stderr(&train(&["--data", &data, "--save", &data]));
+    assert!(text.contains("creating") && !text.contains("step "), "before any training: {text}");
+}
+
+#[test]
+fn a_run_that_would_train_on_nothing_is_an_error() {
+    let folder = Folder::new("nothing");
+    let data = folder.file("f.txt", &rows(64));
+    let output = train(&["--data", &data, "--batch-size", "100", "--drop-last", "--json"]);
+    refused(&output, &["nothing was trained", "--drop-last"]);
+}
+
+#[test]
+fn a_resumed_run_goes_on_in_the_middle_of_an_epoch() {
+    let folder = Folder::new("middle");
+    let data = folder.file("f.txt", &rows(100));
+    let (once, part, rest) = (folder.path("once"), folder.path("part"), folder.path("rest"));
+    let run = |more: &[&str]| {
+        let output = train(&[&["--data", &data, "--batch-size", "16"], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    run(&["--steps", "11", "--save", &once]);
+    run(&["--steps", "3", "--save", &part]);
+    run(&["--steps", "8", "--load", &part, "--save", &rest]);
+    let tensors = |dir: &str| {
+        let output = emb(&["inspect", "--load", dir, "--json"]);
+        let manifest: serde_json::Value =
+            serde_json::from_str(stdout(&output).trim()).expect("JSON");
+        (manifest["samples"].clone(), manifest["row"].clone(), manifest["tensors"].clone())
+    };
+    assert_eq!(tensors(&once), tensors(&rest));
+}
+
+#[test]
+fn skipped_lines_are_counted_wherever_lines_are_read() {
+    let folder = Folder::new("skipped");
+    let text = rows(40).replacen('\t', "\tx", 1);
+    let data = folder.file("f.txt", &text);
+    let good = folder.file("good.txt", &rows(40));
+    let save = folder.path("model");
+    let flags = ["--data", &data, "--eval", &data, "--bad-rows", "skip", "--save", &save, "--json"];
+    let output = train(&[&flags[..], &["--steps", "1", "--batch-size", "8"]].concat());
+    let report: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+    assert_eq!((&report["skipped_rows"], &report["skipped_eval_rows"]), (&1.into(), &1.into()));
+    let output = emb(&["eval", "--data", &data, "--load", &save, "--bad-rows", "skip", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+    assert_eq!((&report["skipped_rows"], &report["eval"]["rows"]), (&1.into(), &39.into()));
+    let output = emb(&["predict", "--data", &data, "--load", &save, "--bad-rows", "skip"]);
+    assert_eq!(stdout(&output).lines().count(), 39);
+    assert!(stderr(&output).contains("1 lines were skipped"), "{}", stderr(&output));
+    let output = emb(&["predict", "--data", &good, "--load", &save]);
+    assert_eq!((stdout(&output).lines().count(), stderr(&output)), (40, String::new()));
 }

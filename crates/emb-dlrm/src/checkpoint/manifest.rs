@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "emb-checkpoint";
 const VERSION: u32 = 1;
+/// Largest step or number of samples that is believed.
+const MAX_COUNT: u64 = 1 << 60;
 
 /// One tensor as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,17 @@ pub struct TensorRecord {
     pub sha256: String,
 }
 
+/// How far a training has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Steps done.
+    pub step: u64,
+    /// Samples seen.
+    pub samples: u64,
+    /// Rows read of the epoch that is going on.
+    pub row: u64,
+}
+
 /// The head of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +45,8 @@ pub struct Manifest {
     pub step: u64,
     /// Training samples seen.
     pub samples: u64,
+    /// Rows of the training data read in the epoch that was going on; 0 between epochs.
+    pub row: u64,
     /// Name of the safetensors file in the same folder.
     pub file: String,
     /// Its bytes.
@@ -44,15 +59,15 @@ pub struct Manifest {
 
 impl Manifest {
     pub(super) fn new(
-        step: u64,
-        samples: u64,
+        at: Position,
         options: crate::config::Options,
         file: String,
         bytes: u64,
         tensors: Vec<TensorRecord>,
     ) -> Self {
+        let Position { step, samples, row } = at;
         let format = FORMAT.to_owned();
-        Self { format, version: VERSION, step, samples, file, bytes, options, tensors }
+        Self { format, version: VERSION, step, samples, row, file, bytes, options, tensors }
     }
 
     /// Reads the manifest of a checkpoint folder.
@@ -77,6 +92,13 @@ impl Manifest {
             );
             return Err(Error::checkpoint(&path, what));
         }
+        if manifest.step.max(manifest.samples).max(manifest.row) > MAX_COUNT {
+            let what = format!(
+                "step {}, {} samples, row {}: no training comes this far",
+                manifest.step, manifest.samples, manifest.row
+            );
+            return Err(Error::checkpoint(&path, what));
+        }
         if Path::new(&manifest.file).file_name().is_none_or(|name| name != manifest.file.as_str()) {
             let what = format!("the file name {:?} leaves the folder", manifest.file);
             return Err(Error::checkpoint(&path, what));
@@ -88,6 +110,11 @@ impl Manifest {
             return Err(Error::checkpoint(&file, what));
         }
         Ok(manifest)
+    }
+
+    /// How far the training had come.
+    pub fn position(&self) -> Position {
+        Position { step: self.step, samples: self.samples, row: self.row }
     }
 
     /// The safetensors file.
@@ -122,11 +149,72 @@ fn remove_stale(dir: &Path, keep: &str) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(Error::io("listing", dir))? {
         let path = entry.map_err(Error::io("listing", dir))?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let ours = name.starts_with("model-")
-            && (name.ends_with(".safetensors") || name.ends_with(".safetensors.partial"));
-        if ours && name != keep {
+        if is_ours(name) && name != keep {
             std::fs::remove_file(&path).map_err(Error::io("removing", &path))?;
         }
     }
     Ok(())
+}
+
+/// `model-<step>.safetensors` or `model-<step>-<again>.safetensors`, finished or not.
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".partial").unwrap_or(name);
+    let Some(middle) =
+        name.strip_prefix("model-").and_then(|name| name.strip_suffix(".safetensors"))
+    else {
+        return false;
+    };
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (step, again) = middle.split_once('-').unwrap_or((middle, "0"));
+    number(step) && number(again)
+}
+
+/// Makes sure, before any training, that a checkpoint can be written to `dir`: creates it, writes
+/// and removes a file, and refuses a folder whose manifest is another program's.
+///
+/// # Errors
+/// What is in the way, by path; options that a manifest can't hold.
+pub fn prepare(dir: &Path, options: &crate::config::Options) -> Result<()> {
+    serde_json::to_vec(options)
+        .map_err(|error| Error::checkpoint(dir, format!("the options can't be saved: {error}")))?;
+    if dir.to_str().is_none() {
+        return Err(Error::checkpoint(dir, "the path is not valid UTF-8"));
+    }
+    std::fs::create_dir_all(dir).map_err(Error::io("creating", dir))?;
+    let probe = dir.join("manifest.json.partial");
+    std::fs::write(&probe, b"").map_err(Error::io("writing", &probe))?;
+    std::fs::remove_file(&probe).map_err(Error::io("removing", &probe))?;
+    let manifest = dir.join("manifest.json");
+    if manifest.exists() {
+        let text = std::fs::read(&manifest).map_err(Error::io("reading", &manifest))?;
+        let value: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        if value["format"] != FORMAT {
+            let what = "this manifest is not of an emb checkpoint: give another folder to --save";
+            return Err(Error::checkpoint(&manifest, what));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ours;
+
+    #[test]
+    fn only_names_that_this_program_writes_are_its_own() {
+        for name in ["model-7.safetensors", "model-7-2.safetensors", "model-7.safetensors.partial"]
+        {
+            assert!(is_ours(name), "{name}");
+        }
+        for name in [
+            "model-00001-of-00002.safetensors",
+            "model-mine.safetensors",
+            "model-.safetensors",
+            "model.safetensors",
+            "model-7.bin",
+            "manifest.json",
+        ] {
+            assert!(!is_ours(name), "{name}");
+        }
+    }
 }

@@ -12,10 +12,12 @@
 mod entry;
 mod manifest;
 mod read;
+mod verify;
 mod write;
 
-pub use manifest::{Manifest, TensorRecord};
+pub use manifest::{Manifest, Position, TensorRecord, prepare};
 pub use read::{LoadReport, load};
+pub use verify::verify;
 pub use write::save;
 
 /// Elements read or written at a time.

@@ -2,7 +2,7 @@
 
 use super::CHUNK;
 use super::entry::{Entry, Place, entries};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Position, TensorRecord};
 use super::write::{hex, width};
 use crate::model::Dlrm;
 use crate::{Error, Result};
@@ -19,10 +19,8 @@ const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// What was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Training steps done before.
-    pub step: u64,
-    /// Training samples seen before.
-    pub samples: u64,
+    /// How far the training had come.
+    pub position: Position,
     /// Tensors loaded.
     pub tensors: usize,
     /// Bytes loaded.
@@ -44,6 +42,7 @@ pub fn load<B: Backend>(
     let mut reader = Reader::open(manifest.path(dir))?;
     let entries = entries(model, dense_slots);
     reader.compare(&entries)?;
+    reader.compare_records(&manifest)?;
     let mut bytes = 0;
     for entry in entries.iter().filter(|entry| !is_table(entry)) {
         load_dense(&mut reader, &manifest, entry, backend, model)?;
@@ -52,8 +51,8 @@ pub fn load<B: Backend>(
     for table in 0..model.embeddings.specs().len() {
         bytes += load_table(&mut reader, &manifest, &entries, table, backend, model)?;
     }
-    let (step, samples) = (manifest.step, manifest.samples);
-    Ok(LoadReport { step, samples, tensors: entries.len(), bytes: bytes as u64 })
+    let (position, tensors) = (manifest.position(), entries.len());
+    Ok(LoadReport { position, tensors, bytes: bytes as u64 })
 }
 
 fn is_table(entry: &Entry) -> bool {
@@ -126,15 +125,15 @@ fn load_table<B: Backend>(
 }
 
 /// An open safetensors file whose header was checked.
-struct Reader {
-    file: File,
-    path: PathBuf,
-    metadata: Metadata,
-    data_start: u64,
+pub(super) struct Reader {
+    pub(super) file: File,
+    pub(super) path: PathBuf,
+    pub(super) metadata: Metadata,
+    pub(super) data_start: u64,
 }
 
 impl Reader {
-    fn open(path: PathBuf) -> Result<Self> {
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
         let mut file = File::open(&path).map_err(Error::io("opening", &path))?;
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(Error::io("reading", &path))?;
@@ -163,6 +162,29 @@ impl Reader {
         self.metadata.info(&entry.name).expect("invariant: compared before")
     }
 
+    /// Refuses a manifest that describes other tensors than the file has.
+    pub(super) fn compare_records(&self, manifest: &Manifest) -> Result<()> {
+        let described = |record: &TensorRecord| {
+            self.metadata.info(&record.name).is_some_and(|info| {
+                let (begin, end) = info.data_offsets;
+                info.shape == record.shape && (end - begin) as u64 == record.bytes
+            })
+        };
+        let wrong = manifest.tensors.iter().find(|record| !described(record));
+        let (here, there) = (self.metadata.offset_keys().len(), manifest.tensors.len());
+        match wrong {
+            Some(record) => Err(Error::checkpoint(
+                &self.path,
+                format!("tensor {} is not as the manifest describes it", record.name),
+            )),
+            None if here != there => Err(Error::checkpoint(
+                &self.path,
+                format!("{here} tensors, but the manifest describes {there}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a file that has not exactly the expected tensors.
     fn compare(&self, expected: &[Entry]) -> Result<()> {
         let mut missing = Vec::new();
@@ -188,7 +210,7 @@ impl Reader {
             if names.is_empty() { "-".to_owned() } else { names.join(", ") }
         };
         let what = format!(
-            "missing: {}; unexpected: {}; shape: {}",
+            "another model (the manifest's options say which): missing: {}; unexpected: {}; shape: {}",
             list(&missing),
             list(&unexpected),
             list(&shapes)

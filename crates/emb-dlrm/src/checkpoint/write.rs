@@ -2,7 +2,7 @@
 
 use super::CHUNK;
 use super::entry::{Entry, Place, entries};
-use super::manifest::{Manifest, TensorRecord, sync_folder};
+use super::manifest::{Manifest, Position, TensorRecord, sync_folder};
 use crate::model::Dlrm;
 use crate::{Error, Result, config::Options};
 use emb_kernels::{Backend, Dtype};
@@ -25,13 +25,12 @@ pub fn save<B: Backend>(
     model: &mut Dlrm<B>,
     dense_slots: &[&str],
     options: &Options,
-    step: u64,
-    samples: u64,
+    at: Position,
 ) -> Result<Manifest> {
     std::fs::create_dir_all(dir).map_err(Error::io("creating", dir))?;
     let entries = entries(model, dense_slots);
-    let header = header(dir, &entries, step, samples)?;
-    let name = free_name(dir, step);
+    let header = header(dir, &entries, at)?;
+    let name = free_name(dir, at.step);
     let partial = dir.join(format!("{name}.partial"));
     let file = File::create(&partial).map_err(Error::io("creating", &partial))?;
     let mut writer =
@@ -49,7 +48,7 @@ pub fn save<B: Backend>(
     let path = dir.join(&name);
     std::fs::rename(&partial, &path).map_err(Error::io("renaming", &partial))?;
     sync_folder(dir)?;
-    let manifest = Manifest::new(step, samples, options.clone(), name, bytes, records);
+    let manifest = Manifest::new(at, options.clone(), name, bytes, records);
     manifest.publish(dir)?;
     Ok(manifest)
 }
@@ -66,7 +65,7 @@ fn free_name(dir: &Path, step: u64) -> String {
         .expect("invariant: some number is free")
 }
 
-fn header(dir: &Path, entries: &[Entry], step: u64, samples: u64) -> Result<Vec<u8>> {
+fn header(dir: &Path, entries: &[Entry], at: Position) -> Result<Vec<u8>> {
     let mut start = 0;
     let tensors = entries.iter().map(|entry| {
         let end = start + entry.elements() * entry.dtype.bitsize() / 8;
@@ -80,8 +79,8 @@ fn header(dir: &Path, entries: &[Entry], step: u64, samples: u64) -> Result<Vec<
     });
     let about = HashMap::from([
         ("format".to_owned(), "emb-checkpoint".to_owned()),
-        ("step".to_owned(), step.to_string()),
-        ("samples".to_owned(), samples.to_string()),
+        ("step".to_owned(), at.step.to_string()),
+        ("samples".to_owned(), at.samples.to_string()),
     ]);
     let metadata = Metadata::new(Some(about), tensors.collect())
         .map_err(|error| Error::checkpoint(dir, format!("header: {error}")))?;

@@ -20,22 +20,6 @@ impl Options {
             Error::Config(format!("{}:{line}:{column}: {message}{hint}", path.display()))
         })
     }
-
-    /// These options where they say something, else those of `base`. Tables and features are
-    /// taken whole from whichever has them.
-    ///
-    /// # Errors
-    /// Never for options that were read from a file or command line; numbers that JSON can't hold.
-    pub fn over(&self, base: &Self) -> Result<Self> {
-        let value = |options: &Self| {
-            serde_json::to_value(options).map_err(|error| Error::Config(error.to_string()))
-        };
-        let (mut merged, over) = (value(base)?, value(self)?);
-        if let (Some(merged), serde_json::Value::Object(over)) = (merged.as_object_mut(), over) {
-            merged.extend(over);
-        }
-        serde_json::from_value(merged).map_err(|error| Error::Config(error.to_string()))
-    }
 }
 
 /// `; did you mean ...?` for serde's message about an unknown field.

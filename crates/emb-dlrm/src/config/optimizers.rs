@@ -93,8 +93,11 @@ fn dense_optimizer(
         DenseKind::Sgd => RuleKind::Sgd,
         DenseKind::Adam => RuleKind::Adam,
     };
+    let default_used =
+        options.table.is_empty() || options.table.iter().any(|table| table.optimizer.is_none());
     let no_table = |takes: fn(OptimizerKind) -> bool| {
-        !takes(tables) && !options.table.iter().filter_map(|table| table.optimizer).any(takes)
+        let mut own = options.table.iter().filter_map(|table| table.optimizer);
+        !(own.any(takes) || default_used && takes(tables))
     };
     if options.eps.is_some() && !rule.has_eps() && no_table(|kind| kind != OptimizerKind::Sgd) {
         return Err(Error::Config("--eps has no effect: sgd has no denominator".into()));

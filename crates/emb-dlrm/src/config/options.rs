@@ -191,6 +191,58 @@ pub struct Options {
     pub feature: Vec<FeatureOptions>,
 }
 
+impl Options {
+    /// These options where they say something, else those of `base`; a length in steps displaces
+    /// one in epochs and the other way round. Lists are taken whole from whichever has them.
+    #[must_use]
+    pub fn over(self, base: Self) -> Self {
+        let mut base = base;
+        if self.steps.is_some() || self.epochs.is_some() {
+            (base.steps, base.epochs) = (None, None);
+        }
+        let list = |over: Vec<PathBuf>, base| if over.is_empty() { base } else { over };
+        Self {
+            data: list(self.data, base.data),
+            eval: list(self.eval, base.eval),
+            table: if self.table.is_empty() { base.table } else { self.table },
+            feature: if self.feature.is_empty() { base.feature } else { self.feature },
+            rows_per_table: self.rows_per_table.or(base.rows_per_table),
+            id_policy: self.id_policy.or(base.id_policy),
+            bad_rows: self.bad_rows.or(base.bad_rows),
+            drop_last: self.drop_last.or(base.drop_last),
+            soft_labels: self.soft_labels.or(base.soft_labels),
+            model: self.model.or(base.model),
+            dim: self.dim.or(base.dim),
+            bottom: self.bottom.or(base.bottom),
+            top: self.top.or(base.top),
+            dcn_layers: self.dcn_layers.or(base.dcn_layers),
+            dcn_rank: self.dcn_rank.or(base.dcn_rank),
+            weight_type: self.weight_type.or(base.weight_type),
+            rounding: self.rounding.or(base.rounding),
+            epochs: self.epochs.or(base.epochs),
+            steps: self.steps.or(base.steps),
+            batch_size: self.batch_size.or(base.batch_size),
+            seed: self.seed.or(base.seed),
+            threads: self.threads.or(base.threads),
+            eval_every: self.eval_every.or(base.eval_every),
+            save: self.save.or(base.save),
+            load: self.load.or(base.load),
+            optimizer: self.optimizer.or(base.optimizer),
+            lr: self.lr.or(base.lr),
+            weight_decay: self.weight_decay.or(base.weight_decay),
+            decay: self.decay.or(base.decay),
+            eps: self.eps.or(base.eps),
+            initial_accumulator: self.initial_accumulator.or(base.initial_accumulator),
+            max_gradient: self.max_gradient.or(base.max_gradient),
+            max_norm: self.max_norm.or(base.max_norm),
+            dense_optimizer: self.dense_optimizer.or(base.dense_optimizer),
+            dense_lr: self.dense_lr.or(base.dense_lr),
+            lr_warmup: self.lr_warmup.or(base.lr_warmup),
+            lr_decay: self.lr_decay.or(base.lr_decay),
+        }
+    }
+}
+
 /// One `[[table]]` of a file; what it leaves out comes from the options above.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -219,7 +271,7 @@ pub struct TableOptions {
 
 /// Initial weights of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "init is a number, or two: [low, high]")]
 pub enum InitOptions {
     /// One value everywhere.
     Constant(f32),

@@ -78,6 +78,7 @@ impl Tables {
         } else {
             options.table.clone()
         };
+        refuse_twice("table", described.iter().map(|table| &table.name))?;
         refuse_void(options, &described)?;
         let tables = described
             .iter()
@@ -96,6 +97,7 @@ impl Tables {
         } else {
             options.feature.clone()
         };
+        refuse_twice("feature", described.iter().map(|feature| &feature.name))?;
         let features = described
             .iter()
             .enumerate()
@@ -106,7 +108,33 @@ impl Tables {
     }
 }
 
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && !name.contains(char::is_control)
+}
+
+/// Refuses two things of one name.
+fn refuse_twice<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(Error::Config(format!("two [[{kind}]]s are named {name:?}")));
+        }
+    }
+    Ok(())
+}
+
 fn refuse_void(options: &Options, tables: &[TableOptions]) -> Result<()> {
+    let own = [
+        ("lr", options.lr.is_some(), tables.iter().all(|table| table.lr.is_some())),
+        (
+            "optimizer",
+            options.optimizer.is_some(),
+            tables.iter().all(|table| table.optimizer.is_some()),
+        ),
+    ];
+    if let Some((name, ..)) = own.iter().find(|(_, given, all)| *given && *all) {
+        return Err(Error::Config(format!("--{name} has no effect: every [[table]] has its own")));
+    }
     if options.rows_per_table.is_some() && tables.iter().all(|table| table.rows.is_some()) {
         return Err(Error::Config(
             "--rows-per-table has no effect: every [[table]] has its own rows".into(),
@@ -134,8 +162,11 @@ fn table_plan(
     let refuse = |what: String| Err(Error::Config(format!("table {:?}: {what}", table.name)));
     let buckets = table.rows.or(options.rows_per_table).unwrap_or(DEFAULT_ROWS);
     let dim = table.dim.or(options.dim).unwrap_or(super::resolve::DEFAULT_DIM);
-    if table.name.is_empty() || table.name.contains('/') || table.name == "dense" {
-        return refuse("names are not empty, have no '/', and \"dense\" is taken".into());
+    if !is_name(&table.name) || table.name == "dense" {
+        return refuse(
+            "names are not empty, have no '/' and no control characters, and \"dense\" is taken"
+                .into(),
+        );
     }
     if buckets == 0 || buckets >= 1 << 40 {
         return refuse(format!("rows is {buckets}, valid: 1 to 2^40 - 1"));
@@ -164,17 +195,33 @@ fn table_plan(
     };
     match table.init {
         None => {}
-        Some(InitOptions::Constant(value)) if value.is_finite() => {
+        Some(InitOptions::Constant(value)) if value.abs() <= largest(spec.dtype) => {
             spec.init = Init::Constant(value);
         }
         Some(InitOptions::Uniform([low, high]))
-            if low.is_finite() && high.is_finite() && low <= high =>
+            if low <= high && low.abs().max(high.abs()) <= largest(spec.dtype) / 2.0 =>
         {
             spec.init = Init::Uniform { low, high };
         }
-        Some(init) => return refuse(format!("init {init:?}: finite values, low <= high")),
+        Some(InitOptions::Constant(value)) => {
+            return refuse(format!("init is {value:e}, valid: up to +-{:e}", largest(spec.dtype)));
+        }
+        Some(InitOptions::Uniform([low, high])) => {
+            let most = largest(spec.dtype) / 2.0;
+            return refuse(format!(
+                "init is [{low:e}, {high:e}], valid: low <= high, both within +-{most:e}"
+            ));
+        }
     }
     Ok(TablePlan { spec, buckets, lr })
+}
+
+/// Largest finite weight of a type.
+fn largest(dtype: Dtype) -> f32 {
+    match dtype {
+        Dtype::F16 => half::f16::MAX.to_f32(),
+        Dtype::F32 | Dtype::Bf16 => half::bf16::MAX.to_f32(),
+    }
 }
 
 fn feature_plan(
@@ -224,7 +271,7 @@ fn criteo_column(feature: &FeatureOptions) -> Result<usize> {
     let word = feature.column.as_deref().unwrap_or(&feature.name);
     word.strip_prefix('C')
         .and_then(|number| number.parse::<usize>().ok())
-        .filter(|number| (1..=SPARSE_COLUMNS).contains(number))
+        .filter(|number| (1..=SPARSE_COLUMNS).contains(number) && word == format!("C{number}"))
         .map(|number| number - 1)
         .ok_or_else(|| {
             Error::Config(format!(

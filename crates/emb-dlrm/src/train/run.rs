@@ -3,15 +3,17 @@
 use super::evaluate::evaluate;
 use super::observer::{Event, Observer};
 use super::trainer::{Rates, Samples, Trainer};
+use crate::checkpoint::{self, Manifest, Position};
 use crate::config::{Config, DENSE_COLUMNS, Length, Origin};
 use crate::data::{Batch, Prefetch, Source};
 use crate::metrics::EvalReport;
 use crate::model::Dlrm;
 use crate::sources;
-use crate::{EmbeddingBags, Result, checkpoint};
+use crate::{EmbeddingBags, Error, Result};
 use emb_kernels::{Backend, Cpu, CpuOptions};
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Instant;
 
 /// Samples computed at a time in evaluation; results do not depend on it.
@@ -34,6 +36,8 @@ pub struct Report {
     pub seconds: f64,
     /// Lines left out under the policy `skip`, in training.
     pub skipped_rows: u64,
+    /// Lines left out under the policy `skip`, in the last evaluation.
+    pub skipped_eval_rows: u64,
     /// Metrics on the evaluation data, or `None` without any.
     pub eval: Option<EvalReport>,
     /// On synthetic data: AUC of the teacher that made the labels, on the same evaluation rows.
@@ -64,25 +68,33 @@ pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> 
 
 /// Trains as configured: loads, trains, evaluates, saves.
 ///
-/// All data files are opened before anything is trained, and the checkpoint is written only when
-/// training and evaluation went well.
+/// All data files are opened and the folder to save to is tried before anything is trained; the
+/// checkpoint is written when training went well, before the last evaluation.
 ///
 /// # Errors
 /// Whatever is refused by name: data, ids, a loss that is not finite, a checkpoint that does not
 /// fit, a disk that fails.
 pub fn train(config: &Config, observer: &mut dyn Observer) -> Result<Report> {
+    if let Some(dir) = &config.save {
+        checkpoint::prepare(dir, &config.options)?;
+    }
     let data = sources::training(config)?;
     let mut eval = sources::evaluation(config)?;
     let backend = Cpu::new(CpuOptions { threads: config.threads })?;
     let mut trainer = build(backend, config)?;
+    let mut row = 0;
     if let Some(dir) = &config.load {
         let slots = trainer.dense_slots();
         let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
-        trainer.resume(report.step, report.samples);
+        trainer.resume(report.position.step, report.position.samples);
+        row = first_row(dir, config, report.position)?;
     }
-    let mut run =
-        Run { trainer, config, observer, losses: VecDeque::new(), seconds: 0.0, samples: 0 };
+    let losses = VecDeque::new();
+    let mut run = Run { trainer, config, observer, losses, seconds: 0.0, samples: 0, row };
     let skipped_rows = run.train(data, eval.as_deref_mut())?;
+    if let Some(dir) = &config.save {
+        run.save(dir)?;
+    }
     let mut last = None;
     if let Some(source) = eval.as_deref_mut() {
         last = Some(run.evaluate(source)?);
@@ -91,10 +103,18 @@ pub fn train(config: &Config, observer: &mut dyn Observer) -> Result<Report> {
         Origin::Synthetic => Some(sources::teacher(config)?),
         Origin::Files(_) => None,
     };
-    if let Some(dir) = &config.save {
-        run.save(dir)?;
-    }
-    Ok(run.report(skipped_rows, last, teacher))
+    let skipped_eval_rows = eval.map_or(0, |source| source.skipped().total());
+    Ok(run.report(skipped_rows, skipped_eval_rows, last, teacher))
+}
+
+/// Where a run that goes on from a checkpoint reads first: generated data and the very files of
+/// the earlier run go on where it stopped, other files begin at their first row.
+fn first_row(dir: &Path, config: &Config, at: Position) -> Result<u64> {
+    Ok(match config.data {
+        Origin::Synthetic => at.samples,
+        Origin::Files(_) if Manifest::read(dir)?.options.data == config.options.data => at.row,
+        Origin::Files(_) => 0,
+    })
 }
 
 struct Run<'a, B: Backend> {
@@ -105,6 +125,8 @@ struct Run<'a, B: Backend> {
     losses: VecDeque<(f64, usize)>,
     seconds: f64,
     samples: u64,
+    /// Rows read of the epoch that is going on.
+    row: u64,
 }
 
 impl<B: Backend> Run<'_, B> {
@@ -115,40 +137,38 @@ impl<B: Backend> Run<'_, B> {
         mut eval: Option<&mut (dyn Source + 'static)>,
     ) -> Result<u64> {
         let begun = self.trainer.step();
-        let last_step = match self.config.length {
-            Length::Steps(steps) => begun + steps,
-            Length::Epochs(_) => u64::MAX,
+        let (last_step, last_epoch) = match self.config.length {
+            Length::Steps(steps) => (begun.saturating_add(steps), u64::MAX),
+            Length::Epochs(epochs) => (u64::MAX, epochs),
         };
         self.observer.event(Event::Start {
             steps: (last_step != u64::MAX).then_some(last_step),
             rates: self.trainer.rates(begun + 1),
         });
-        let mut data = Prefetch::new(data, self.config.batch_size)?;
-        // Generated data goes on where the loaded run stopped: no sample is seen twice.
-        let first_row = match self.config.data {
-            Origin::Synthetic => self.trainer.samples(),
-            Origin::Files(_) => 0,
-        };
-        data.restart_at(first_row)?;
+        let limit = self.config.batch_size;
+        let mut data = Prefetch::new(data, limit)?;
+        data.restart_at(self.row)?;
         let mut batch = Batch::default();
-        let (mut epoch, mut rows_of_epoch, mut skipped) = (0, 0, 0);
+        let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
         let mut since = Instant::now();
         while self.trainer.step() < last_step {
-            let read = data.next(self.config.batch_size, &mut batch)?;
+            let read = data.next(limit, &mut batch)?;
             if read == 0 {
                 epoch += 1;
                 skipped += data.skipped().total();
-                if rows_of_epoch == 0 || self.config.length == Length::Epochs(epoch) {
-                    break;
+                self.row = 0;
+                if rows_of_epoch == 0 || epoch >= last_epoch {
+                    return self.finish(begun, since, skipped);
                 }
                 rows_of_epoch = 0;
                 data.restart()?;
                 continue;
             }
-            if read < self.config.batch_size && self.config.drop_last {
+            self.row += read as u64;
+            if read < limit && self.config.drop_last {
                 continue;
             }
-            rows_of_epoch += read;
+            rows_of_epoch += read as u64;
             self.step(&batch)?;
             let due = self.config.eval_every.is_some_and(|every| {
                 self.trainer.step().is_multiple_of(every) && self.trainer.step() < last_step
@@ -159,8 +179,21 @@ impl<B: Backend> Run<'_, B> {
                 since = Instant::now();
             }
         }
+        skipped += data.skipped().total();
+        self.finish(begun, since, skipped)
+    }
+
+    /// Closes the books of a training; one without a single step is an error.
+    fn finish(&mut self, begun: u64, since: Instant, skipped: u64) -> Result<u64> {
         self.seconds += since.elapsed().as_secs_f64();
-        Ok(skipped)
+        if self.trainer.step() > begun {
+            return Ok(skipped);
+        }
+        Err(Error::Config(format!(
+            "nothing was trained: the data has no whole batch of {} rows{}",
+            self.config.batch_size,
+            if self.config.drop_last { ", and --drop-last leaves the rest out" } else { "" }
+        )))
     }
 
     fn step(&mut self, batch: &Batch) -> Result<()> {
@@ -190,17 +223,19 @@ impl<B: Backend> Run<'_, B> {
         Ok(report)
     }
 
-    fn save(&mut self, dir: &std::path::Path) -> Result<()> {
+    fn save(&mut self, dir: &Path) -> Result<()> {
         let slots = self.trainer.dense_slots();
         let (step, samples) = (self.trainer.step(), self.trainer.samples());
+        let at = Position { step, samples, row: self.row };
         let Trainer { backend, model, .. } = &mut self.trainer;
-        checkpoint::save(dir, backend, model, &slots, &self.config.options, step, samples)?;
+        checkpoint::save(dir, backend, model, &slots, &self.config.options, at)?;
         Ok(())
     }
 
     fn report(
         &self,
         skipped_rows: u64,
+        skipped_eval_rows: u64,
         eval: Option<EvalReport>,
         teacher: Option<EvalReport>,
     ) -> Report {
@@ -215,6 +250,7 @@ impl<B: Backend> Run<'_, B> {
             samples_per_second: self.samples as f64 / self.seconds.max(1e-9),
             seconds: self.seconds,
             skipped_rows,
+            skipped_eval_rows,
             eval,
             teacher_auc: teacher.and_then(|teacher| teacher.auc),
             teacher_normalized_entropy: teacher.and_then(|teacher| teacher.normalized_entropy),

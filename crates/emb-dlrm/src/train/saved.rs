@@ -38,7 +38,16 @@ impl Saved {
     /// # Errors
     /// No complete checkpoint in `dir`; a file that is damaged.
     pub fn load(dir: &Path, options: ScoreOptions) -> Result<Self> {
+        if options.data.iter().any(|path| path.as_os_str() == "synthetic") {
+            return Err(Error::Config(
+                "a saved model scores files; a file of that name is written ./synthetic".into(),
+            ));
+        }
         let mut saved = Manifest::read(dir)?.options;
+        // Files have one id a column, of weight 1, whatever the model was trained on.
+        for feature in &mut saved.feature {
+            (feature.weighted, feature.bag) = (None, None);
+        }
         saved.data.clone_from(&options.data);
         saved.eval.clear();
         saved.bad_rows = Some(options.bad_rows);
@@ -48,7 +57,7 @@ impl Saved {
         let mut trainer = build(Cpu::new(CpuOptions { threads: config.threads })?, &config)?;
         let slots = trainer.dense_slots();
         let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
-        trainer.resume(report.step, report.samples);
+        trainer.resume(report.position.step, report.position.samples);
         Ok(Self { trainer, config, options })
     }
 
@@ -57,22 +66,24 @@ impl Saved {
         self.trainer.step()
     }
 
-    /// Evaluates the model on every row of the data.
+    /// Evaluates the model on every row of the data; returns the lines skipped as well.
     ///
     /// # Errors
     /// Data that can't be read or has no labels, an id outside its table.
-    pub fn evaluate(&mut self) -> Result<EvalReport> {
+    pub fn evaluate(&mut self) -> Result<(EvalReport, u64)> {
         let mut source = sources::files(&self.config, &self.options.data, Labels::Required)?;
         let (batch, soft) = (self.options.batch_size, self.config.soft_labels);
-        evaluate(&mut self.trainer, &mut *source, batch, soft)
+        let report = evaluate(&mut self.trainer, &mut *source, batch, soft)?;
+        Ok((report, source.skipped().total()))
     }
 
-    /// Calls `each` with the probability of every row, in order; rows need no label.
+    /// Calls `each` with the probability of every row, in order; rows need no label. Returns rows
+    /// scored and lines skipped.
     ///
     /// # Errors
     /// Data that can't be read, an id outside its table, a score that is NaN (by row), what
     /// `each` returns.
-    pub fn predict(&mut self, mut each: impl FnMut(f64) -> Result<()>) -> Result<u64> {
+    pub fn predict(&mut self, mut each: impl FnMut(f64) -> Result<()>) -> Result<(u64, u64)> {
         let mut source = sources::files(&self.config, &self.options.data, Labels::Optional)?;
         let mut batch = Batch::default();
         let mut logits = Vec::new();
@@ -83,12 +94,12 @@ impl Saved {
             self.trainer.logits(samples, &mut logits)?;
             for &logit in &logits {
                 if logit.is_nan() {
-                    return Err(Error::Config(format!("the score of row {rows} is NaN")));
+                    return Err(crate::metrics::Error::NanScore { row: rows }.into());
                 }
                 each(probability(logit))?;
                 rows += 1;
             }
         }
-        Ok(rows)
+        Ok((rows, source.skipped().total()))
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct InspectArgs {
     /// Criteo files: rows, bytes, SHA-256, labels, missing values, distinct ids.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     pub(crate) data: Vec<PathBuf>,
-    /// Folder of an earlier --save: step, tensors, shapes, checksums.
+    /// Folder of an earlier --save: step, tensors, shapes, checksums (all verified).
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
     /// Print one JSON object on standard output and nothing else there.

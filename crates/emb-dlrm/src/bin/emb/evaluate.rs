@@ -8,15 +8,20 @@ use emb_dlrm::train::{Saved, ScoreOptions};
 
 pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     let mut saved = load(&args.score)?;
-    let report = saved.evaluate()?;
+    let (report, skipped) = saved.evaluate()?;
     if args.json {
-        return json(&serde_json::json!({ "steps": saved.step(), "eval": report }));
+        return json(&serde_json::json!({
+            "steps": saved.step(),
+            "skipped_rows": skipped,
+            "eval": report,
+        }));
     }
     let number =
         |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.6}"));
     out(&pairs(&[
         ("trained steps", count(saved.step())),
         ("rows", count(report.rows)),
+        ("skipped lines", count(skipped)),
         ("positives", count(report.positives)),
         ("negatives", count(report.negatives)),
         ("AUC", number(report.auc)),

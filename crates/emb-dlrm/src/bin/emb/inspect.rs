@@ -4,7 +4,7 @@ use crate::args::InspectArgs;
 use crate::output::{json, out};
 use crate::text::{bytes, count, pairs, table};
 use emb_dlrm::Result;
-use emb_dlrm::checkpoint::Manifest;
+use emb_dlrm::checkpoint::verify;
 use emb_dlrm::data::Distinct;
 use emb_dlrm::data::inspect::{FileReport, inspect};
 use std::path::Path;
@@ -102,7 +102,7 @@ fn file(report: &FileReport) -> String {
 }
 
 fn checkpoint(dir: &Path, as_json: bool) -> Result<()> {
-    let manifest = Manifest::read(dir)?;
+    let manifest = verify(dir)?;
     if as_json {
         return json(&manifest);
     }
@@ -112,7 +112,10 @@ fn checkpoint(dir: &Path, as_json: bool) -> Result<()> {
         ("steps", count(manifest.step)),
         ("samples", count(manifest.samples)),
         ("bytes", format!("{} ({})", count(manifest.bytes), bytes(manifest.bytes))),
-        ("tensors", count(manifest.tensors.len() as u64)),
+        (
+            "tensors",
+            format!("{}, every byte as it was written", count(manifest.tensors.len() as u64)),
+        ),
     ]);
     let rows: Vec<Vec<String>> = manifest
         .tensors

@@ -2,13 +2,17 @@
 
 use crate::args::PredictArgs;
 use crate::evaluate::load;
-use crate::output::finish;
+use crate::output::{finish, note};
 use emb_dlrm::Result;
 use std::io::Write;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     let mut saved = load(&args.score)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    saved.predict(|score| finish(writeln!(out, "{score}")))?;
-    finish(out.flush())
+    let (rows, skipped) = saved.predict(|score| finish(writeln!(out, "{score}")))?;
+    finish(out.flush())?;
+    if skipped > 0 {
+        note(&format!("{rows} scores; {skipped} lines were skipped and have none"));
+    }
+    Ok(())
 }

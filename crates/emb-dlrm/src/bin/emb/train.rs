@@ -11,7 +11,7 @@ use emb_dlrm::{Result, sources};
 
 pub(crate) fn run(args: TrainArgs) -> Result<()> {
     let options = match &args.config {
-        Some(path) => args.options.over(&Options::from_file(path)?)?,
+        Some(path) => args.options.over(Options::from_file(path)?),
         None => args.options,
     };
     let config = Config::resolve(options)?;
@@ -124,7 +124,7 @@ fn tables(config: &Config) -> String {
     for plan in &config.tables.tables {
         let spec = &plan.spec;
         let cells = vec![
-            count(plan.buckets),
+            count(spec.rows),
             spec.dim.to_string(),
             format!("{:?}", spec.dtype).to_lowercase(),
             spec.optimizer.kind().to_string(),
@@ -146,7 +146,7 @@ fn tables(config: &Config) -> String {
             std::iter::once(name).chain(cells).collect()
         })
         .collect();
-    table(&["table", "rows + 1", "dim", "type", "rule", "lr"], &rows)
+    table(&["table", "rows", "dim", "type", "rule", "lr"], &rows)
 }
 
 fn summary(report: &Report) -> String {
@@ -167,6 +167,9 @@ fn summary(report: &Report) -> String {
     ];
     if report.skipped_rows > 0 {
         rows.push(("skipped lines", count(report.skipped_rows)));
+    }
+    if report.skipped_eval_rows > 0 {
+        rows.push(("skipped in evaluation", count(report.skipped_eval_rows)));
     }
     if let Some(eval) = &report.eval {
         rows.push(("evaluated rows", count(eval.rows)));
