@@ -101,9 +101,12 @@ fn u41_a_misspelt_word_is_an_error_with_the_nearest_match() {
 fn u41_a_misspelt_key_of_a_file_is_an_error_with_line_and_nearest_match() {
     let folder = Folder::new("key");
     let file = folder.file("c.toml", "data = [\"synthetic\"]\nbatch-sise = 4\n");
-    refused(&emb(&["train", "--config", &file]), &["c.toml:2:1", "batch-sise", "batch-size"]);
+    refused(
+        &emb(&["train", "--config", &file]),
+        &["c.toml:2:1: \"batch-sise\": did you mean \"batch-size\"?"],
+    );
     let file = folder.file("t.toml", "data = [\"synthetic\"]\n[[table]]\nname = \"a\"\nrowz = 4\n");
-    refused(&emb(&["train", "--config", &file]), &["t.toml:4:1", "rowz", "`rows`"]);
+    refused(&emb(&["train", "--config", &file]), &["t.toml:4:1: \"rowz\": did you mean \"rows\"?"]);
 }
 
 #[test]
@@ -540,4 +543,38 @@ fn skipped_lines_are_counted_wherever_lines_are_read() {
     assert!(stderr(&output).contains("1 lines were skipped"), "{}", stderr(&output));
     let output = emb(&["predict", "--data", &good, "--load", &save]);
     assert_eq!((stdout(&output).lines().count(), stderr(&output)), (40, String::new()));
+}
+
+#[test]
+fn a_run_that_goes_on_takes_the_options_it_was_saved_with() {
+    let folder = Folder::new("goon");
+    let data = folder.file("f.txt", &rows(64));
+    let save = folder.path("model");
+    let flags = ["--data", &data, "--optimizer", "adam", "--batch-size", "32", "--save", &save];
+    assert!(train(&flags).status.success());
+    let output = emb(&["train", "--load", &save, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(stdout(&output).trim()).expect("JSON");
+    assert_eq!((&report["steps"], &report["loaded_steps"]), (&4.into(), &2.into()));
+    let output = emb(&["train", "--load", &save, "--dim", "8", "--json"]);
+    let text = stderr(&output);
+    assert!(text.contains("another model") && text.contains("more"), "{text}");
+    assert!(text.lines().last().is_some_and(|line| line.len() < 800), "{text}");
+    let output = emb(&["train", "--load", &save, "--data", "synthetic", "--steps", "2"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn files_may_name_one_path_and_words_have_their_neighbours() {
+    let folder = Folder::new("words");
+    let data = folder.file("f.txt", &rows(20));
+    let small = "dim = 4\nbottom = [8]\ntop = [8]\n";
+    let file = folder.file("c.toml", &format!("data = {data:?}\n{small}"));
+    assert!(emb(&["train", "--config", &file]).status.success());
+    let file = folder.file("c.toml", &format!("data = {data:?}\noptimizer = \"Adagrat\"\n"));
+    refused(
+        &emb(&["train", "--config", &file]),
+        &["c.toml:2:13: \"Adagrat\": did you mean \"adagrad\"?"],
+    );
+    refused(&train(&["--data", "synthtic"]), &["synthtic", "did you mean --data synthetic"]);
 }

@@ -58,7 +58,7 @@ mod tests {
         let found = [
             ("crates/emb-shard/src/a.rs".to_owned(), 3),
             ("crates/emb-comm/src/b.rs".to_owned(), 4),
-            ("crates/emb-comm/tests/c.rs".to_owned(), 5),
+            ("crates/emb-dlrm/tests/c.rs".to_owned(), 5),
             ("crates/emb-kernels/src/d.rs".to_owned(), 6),
         ];
         let list = "# files\ncrates/emb-kernels/src/d.rs # why\ncrates/emb-comm/src/gone.rs\n";
@@ -69,7 +69,7 @@ mod tests {
                  crates/emb-comm/ and crates/emb-kernels/",
                 "crates/emb-comm/src/b.rs:4: `unsafe` in a file that xtask/unsafe-files.txt \
                  does not name",
-                "crates/emb-comm/tests/c.rs:5: `unsafe` may stand only under \
+                "crates/emb-dlrm/tests/c.rs:5: `unsafe` may stand only under \
                  crates/emb-comm/ and crates/emb-kernels/",
                 "xtask/unsafe-files.txt:3: crates/emb-comm/src/gone.rs does not exist or has no \
                  `unsafe`: remove it",

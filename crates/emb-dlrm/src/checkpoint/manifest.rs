@@ -112,6 +112,23 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The options that a run which goes on from here takes where nothing else is said: all but
+    /// where to save, how long to train and on how many threads. With data of another kind the
+    /// options about data are left out too.
+    pub fn options_to_go_on(&self, data: &[PathBuf]) -> crate::config::Options {
+        let mut options = self.options.clone();
+        (options.load, options.save, options.threads) = (None, None, None);
+        (options.steps, options.epochs) = (None, None);
+        let synthetic =
+            |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "synthetic");
+        if !data.is_empty() && synthetic(data) != synthetic(&options.data) {
+            options.eval.clear();
+            (options.id_policy, options.bad_rows, options.eval_every) = (None, None, None);
+            (options.drop_last, options.soft_labels) = (None, None);
+        }
+        options
+    }
+
     /// How far the training had come.
     pub fn position(&self) -> Position {
         Position { step: self.step, samples: self.samples, row: self.row }

@@ -206,8 +206,10 @@ impl Reader {
         if missing.is_empty() && shapes.is_empty() && unexpected.is_empty() {
             return Ok(());
         }
-        let list = |names: &[String]| {
-            if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+        let list = |names: &[String]| match names.len() {
+            0 => "-".to_owned(),
+            few @ 1..=3 => names[..few].join(", "),
+            many => format!("{} and {} more", names[..3].join(", "), many - 3),
         };
         let what = format!(
             "another model (the manifest's options say which): missing: {}; unexpected: {}; shape: {}",

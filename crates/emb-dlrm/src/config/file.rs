@@ -16,18 +16,21 @@ impl Options {
         toml::from_str(&text).map_err(|error| {
             let (line, column) = position(&text, error.span().map_or(0, |span| span.start));
             let message = error.message();
-            let hint = unknown_key(message).unwrap_or_default();
-            Error::Config(format!("{}:{line}:{column}: {message}{hint}", path.display()))
+            let hint = did_you_mean(message).unwrap_or_default();
+            Error::Config(format!("{}:{line}:{column}: {hint}{message}", path.display()))
         })
     }
 }
 
-/// `; did you mean ...?` for serde's message about an unknown field.
-fn unknown_key(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("unknown field `")?;
+/// `did you mean ...? ` for serde's message about an unknown field or word.
+fn did_you_mean(message: &str) -> Option<String> {
+    let rest = message
+        .strip_prefix("unknown field `")
+        .or_else(|| message.strip_prefix("unknown variant `"))?;
     let (word, rest) = rest.split_once('`')?;
     let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-    nearest(word, &known).map(|near| format!("; did you mean `{near}`?"))
+    let near = nearest(&word.to_lowercase(), &known)?;
+    Some(format!("{word:?}: did you mean {near:?}? "))
 }
 
 /// Line and column, from 1, of a byte offset.

@@ -74,10 +74,10 @@ pub(super) fn table_optimizer(options: &Options, kind: OptimizerKind) -> Result<
     let config = OptimizerConfig {
         eps: shared(options.eps, rule.has_eps()),
         initial_accumulator: shared(options.initial_accumulator, rule.has_accumulator()),
-        weight_decay: decay.map(f64::from),
+        weight_decay: decay,
         decay: decay.map(|_| kind_of_decay),
-        max_gradient: options.max_gradient.map(f64::from),
-        max_norm: options.max_norm.map(f64::from),
+        max_gradient: options.max_gradient,
+        max_norm: options.max_norm,
         ..OptimizerConfig::new(rule)
     };
     Ok(config.build()?)
@@ -117,8 +117,8 @@ fn dense_optimizer(
 }
 
 /// An option that goes to every rule which takes it.
-fn shared(value: Option<f32>, taken: bool) -> Option<f64> {
-    value.filter(|_| taken).map(f64::from)
+fn shared(value: Option<f64>, taken: bool) -> Option<f64> {
+    value.filter(|_| taken)
 }
 
 /// The factor of every learning rate: warm-up to 1, then the decay.

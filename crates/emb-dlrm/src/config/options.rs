@@ -17,11 +17,11 @@ use std::path::PathBuf;
 pub struct Options {
     /// Training data: Criteo files (plain, .gz, .zst; * and ? expand), or the word `synthetic`.
     #[cfg_attr(feature = "cli", arg(long, num_args = 1.., value_name = "PATH|synthetic", help_heading = "Data"))]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     pub data: Vec<PathBuf>,
     /// Evaluation data, read after training (and every --eval-every steps).
     #[cfg_attr(feature = "cli", arg(long, num_args = 1.., value_name = "PATH", help_heading = "Data"))]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     pub eval: Vec<PathBuf>,
     /// Buckets of each of the 26 tables; one more row is kept for missing values [default: 100000]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Data"))]
@@ -90,7 +90,7 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
-    /// Steps to train, whatever the epochs [default for synthetic data: 4000]
+    /// Steps of this run, over as many passes as they take [default for synthetic data: 4000]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
@@ -114,7 +114,7 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save: Option<PathBuf>,
-    /// Folder of an earlier --save to go on from.
+    /// Folder of an earlier --save to go on from; its options hold where no flag or file speaks.
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<PathBuf>,
@@ -137,7 +137,7 @@ pub struct Options {
     /// Weight decay of touched rows [default: 0]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight_decay: Option<f32>,
+    pub weight_decay: Option<f64>,
     /// Whether decay enters the gradient or shrinks the row itself [default: l2]
     #[cfg_attr(
         feature = "cli",
@@ -148,19 +148,19 @@ pub struct Options {
     /// Added after square roots, embedding and dense rules alike [default: 1e-8]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub eps: Option<f32>,
+    pub eps: Option<f64>,
     /// Initial accumulator of AdaGrad rules, embedding and dense alike [default: 0]
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_accumulator: Option<f32>,
+    pub initial_accumulator: Option<f64>,
     /// Clamp each element of incoming embedding gradients to +-X.
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_gradient: Option<f32>,
+    pub max_gradient: Option<f64>,
     /// Scale each updated row to a norm of at most X.
     #[cfg_attr(feature = "cli", arg(long, value_name = "X", help_heading = "Optimizer"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_norm: Option<f32>,
+    pub max_norm: Option<f64>,
     /// Update rule of the dense part [default: adagrad]
     #[cfg_attr(
         feature = "cli",
@@ -300,4 +300,18 @@ pub struct FeatureOptions {
     /// Mean ids of a bag (synthetic data only; files have one id a column).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bag: Option<f64>,
+}
+
+/// `"file"` or `["file", "file"]`.
+fn one_or_more<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a path, or a list of paths")]
+    enum Paths {
+        One(PathBuf),
+        More(Vec<PathBuf>),
+    }
+    Ok(match Paths::deserialize(from)? {
+        Paths::One(path) => vec![path],
+        Paths::More(paths) => paths,
+    })
 }

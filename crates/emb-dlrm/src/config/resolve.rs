@@ -1,5 +1,6 @@
 //! [`Config`]: options checked against each other, defaults filled in.
 
+use super::nearest::nearest;
 use super::optimizers::Optimizers;
 use super::tables::{Tables, check_dims};
 use super::words::{BadRows, IdPolicy, ModelKind};
@@ -126,8 +127,15 @@ fn origin(options: &Options) -> Result<Origin> {
         several if several.iter().any(word) => Err(Error::Config(
             "--data synthetic stands alone; a file of that name is written ./synthetic".into(),
         )),
+        [one] if !one.exists() && one.to_str().is_some_and(near_synthetic) => Err(Error::Config(
+            format!("there is no file {}; did you mean --data synthetic?", one.display()),
+        )),
         files => Ok(Origin::Files(files.to_vec())),
     }
+}
+
+fn near_synthetic(word: &str) -> bool {
+    nearest(word, &["synthetic"]).is_some()
 }
 
 fn refuse_void(options: &Options, synthetic: bool) -> Result<()> {
@@ -158,8 +166,12 @@ fn refuse_void(options: &Options, synthetic: bool) -> Result<()> {
         return refuse("--eval-every has no effect without --eval");
     }
     let dcn = options.model == Some(ModelKind::DlrmDcn);
-    if !dcn && (options.dcn_layers.is_some() || options.dcn_rank.is_some()) {
-        return refuse("--dcn-layers and --dcn-rank have no effect: give --model dlrm-dcn");
+    for (name, given) in
+        [("dcn-layers", options.dcn_layers.is_some()), ("dcn-rank", options.dcn_rank.is_some())]
+    {
+        if given && !dcn {
+            return refuse(&format!("--{name} has no effect: give --model dlrm-dcn"));
+        }
     }
     Ok(())
 }

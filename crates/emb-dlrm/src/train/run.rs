@@ -26,6 +26,8 @@ const LOSS_STEPS: usize = 100;
 pub struct Report {
     /// Steps of the whole training, earlier runs that were loaded included.
     pub steps: u64,
+    /// Steps of earlier runs that were loaded.
+    pub loaded_steps: u64,
     /// Samples of the whole training.
     pub samples: u64,
     /// Mean training loss of the last 100 steps, in nats; `None` when nothing was trained.
@@ -89,8 +91,8 @@ pub fn train(config: &Config, observer: &mut dyn Observer) -> Result<Report> {
         trainer.resume(report.position.step, report.position.samples);
         row = first_row(dir, config, report.position)?;
     }
-    let losses = VecDeque::new();
-    let mut run = Run { trainer, config, observer, losses, seconds: 0.0, samples: 0, row };
+    let (losses, begun) = (VecDeque::new(), trainer.step());
+    let mut run = Run { trainer, config, observer, losses, seconds: 0.0, samples: 0, row, begun };
     let skipped_rows = run.train(data, eval.as_deref_mut())?;
     if let Some(dir) = &config.save {
         run.save(dir)?;
@@ -127,6 +129,8 @@ struct Run<'a, B: Backend> {
     samples: u64,
     /// Rows read of the epoch that is going on.
     row: u64,
+    /// Steps done before this run.
+    begun: u64,
 }
 
 impl<B: Backend> Run<'_, B> {
@@ -245,6 +249,7 @@ impl<B: Backend> Run<'_, B> {
             .fold((0.0, 0), |(sum, rows), (loss, samples)| (sum + loss, rows + samples));
         Report {
             steps: self.trainer.step(),
+            loaded_steps: self.begun,
             samples: self.trainer.samples(),
             loss: (rows > 0).then(|| sum / rows as f64),
             samples_per_second: self.samples as f64 / self.seconds.max(1e-9),

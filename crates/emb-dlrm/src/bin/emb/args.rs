@@ -4,9 +4,31 @@ use clap::{Args, Parser, Subcommand};
 use emb_dlrm::config::{BadRows, Options};
 use std::path::PathBuf;
 
-/// Train recommendation models whose embedding tables are larger than one device.
+/// What a TOML file may say beside the flags.
+const FILE_HELP: &str = r#"A file has the flags as keys, and tables and features in detail:
+
+    data = "train.tsv"
+    eval = ["test.tsv"]
+    model = "dlrm-dcn"            # dims may differ; dlrm wants one
+    dim = 16                      # also the outputs of the bottom MLP
+    batch-size = 512
+
+    [[table]]
+    name = "user"                 # rows, dim, type, init, optimizer, lr: as the flags where left out
+    rows = 1000000                # one more row is kept for missing values
+    dim = 32
+    optimizer = "adam"
+    lr = 0.001
+    init = [-0.01, 0.01]          # uniform; one number: constant
+
+    [[feature]]
+    name = "C1"                   # the column it reads; or: column = "C1"
+    table = "user"                # several features may share a table
+    pooling = "sum"               # or mean; synthetic data also: bag = 3.5, weighted = true"#;
+
+/// Train and score recommendation models with large embedding tables.
 #[derive(Debug, Parser)]
-#[command(name = "emb", version, about, propagate_version = true)]
+#[command(name = "emb", version, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -16,16 +38,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a DLRM or DLRM-DCNv2.
     Train(Box<TrainArgs>),
-    /// Evaluate a saved model: AUC, normalized entropy.
+    /// Evaluate a saved model: AUC, and normalized entropy (NE: 1 is guessing the base rate).
     Eval(EvalArgs),
-    /// Print one score for each row, in order.
+    /// Print the click probability of each row, a line each, in order; rows need no label.
     Predict(PredictArgs),
     /// Look into data files or a saved model.
     Inspect(InspectArgs),
 }
 
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, after_long_help = FILE_HELP)]
 pub(crate) struct TrainArgs {
     /// Options from a TOML file; flags win where both speak.
     #[arg(long, value_name = "FILE.toml")]

@@ -4,18 +4,26 @@ use crate::args::TrainArgs;
 use crate::output::{json, note, out};
 use crate::progress::Progress;
 use crate::text::{count, counted, pairs, table};
+use emb_dlrm::checkpoint::Manifest;
 use emb_dlrm::config::{Config, Length, Options, Origin};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Report, train};
 use emb_dlrm::{Result, sources};
 
 pub(crate) fn run(args: TrainArgs) -> Result<()> {
-    let options = match &args.config {
+    let mut options = match &args.config {
         Some(path) => args.options.over(Options::from_file(path)?),
         None => args.options,
     };
+    if let Some(dir) = &options.load {
+        let saved = Manifest::read(dir)?.options_to_go_on(&options.data);
+        options = options.over(saved);
+    }
     let config = Config::resolve(options)?;
     note(&describe(&config)?);
+    if let Some(saved) = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok()) {
+        note(&format!("--save will replace the checkpoint of step {} there\n", count(saved.step)));
+    }
     let mut progress = Progress::new();
     let result = train(&config, &mut progress);
     progress.finish();
@@ -63,7 +71,7 @@ fn describe(config: &Config) -> Result<String> {
             "dense rule",
             format!("{}, lr {}", optimizers.dense.optimizer(), rate(optimizers.dense_lr)),
         ),
-        ("schedule", format!("{} (factor of every lr)", optimizers.schedule)),
+        ("schedule", schedule(config)),
         (
             "train",
             format!(
@@ -85,6 +93,15 @@ fn describe(config: &Config) -> Result<String> {
         rows.push(("save", dir.display().to_string()));
     }
     Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
+}
+
+/// The schedule as it was asked for; it multiplies every learning rate.
+fn schedule(config: &Config) -> String {
+    let decay = config.options.lr_decay.as_deref().unwrap_or("constant");
+    match config.options.lr_warmup {
+        None | Some(0) => decay.to_owned(),
+        Some(warmup) => format!("warm-up over {}, then {decay}", counted(warmup, "step")),
+    }
 }
 
 /// A learning rate: plain within everyday sizes, else with an exponent.
@@ -152,10 +169,18 @@ fn tables(config: &Config) -> String {
 fn summary(report: &Report) -> String {
     let number =
         |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.4}"));
+    let trained = report.steps - report.loaded_steps;
+    let steps = match report.loaded_steps {
+        0 => count(report.steps),
+        before => format!("{} ({} before this run)", count(report.steps), count(before)),
+    };
     let mut rows = vec![
-        ("steps", count(report.steps)),
+        ("steps", steps),
         ("samples", count(report.samples)),
-        ("training loss", format!("{} (last 100 steps)", number(report.loss))),
+        (
+            "training loss",
+            format!("{} (last {})", number(report.loss), counted(trained.min(100), "step")),
+        ),
         (
             "speed",
             format!(
