@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Suites behind features, and the rendezvous of ranks in every order of its steps.
+set -euo pipefail
+source "$(dirname "$0")/lib.sh"
+
+heading "suites for implementations from outside"
+cargo test -p emb-comm -p emb-optim --features emb-comm/conformance,emb-optim/conformance
+
+heading "the rendezvous, model-checked"
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p emb-comm --test loom --release
