@@ -1,0 +1,1 @@
+//! How many collectives a step takes.
