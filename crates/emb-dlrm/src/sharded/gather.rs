@@ -8,7 +8,7 @@ use super::sync::read;
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
 use emb_optim::Extent;
-use emb_shard::Tier;
+use emb_shard::{ExchangeClass, Tier};
 
 /// All rows of a table in their order, whatever the plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,28 +30,72 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         gathered.map_err(|error| self.give_up(error))
     }
 
-    fn gather(&mut self, backend: &mut B, table: usize) -> Result<WholeTable> {
-        let Some(spec) = self.specs.get(table) else {
-            return refuse("", format!("table {table} of {} doesn't exist", self.specs.len()));
+    /// Gives table `table` these rows: every rank takes what it stores, without communication.
+    ///
+    /// # Errors
+    /// A table that doesn't exist, rows or slots of another shape; nothing is written then.
+    pub fn load_table(&mut self, backend: &mut B, table: usize, rows: &WholeTable) -> Result<()> {
+        let class = self.class_of(table)?;
+        let spec = &self.specs[table];
+        let (tier, slots) = (tier_of(&self.plan, table)?, spec.optimizer.slots());
+        let lens = slots.iter().map(|slot| spec.rows as usize * width(slot.extent, spec.dim));
+        let fits = rows.weights.len() == spec.rows as usize * spec.dim
+            && rows.state.iter().map(Vec::len).eq(lens);
+        if !fits {
+            let what = format!("the rows given aren't {} rows of {}", spec.rows, spec.dim);
+            return refuse(&spec.name, format!("{what} with {} slots", slots.len()));
+        }
+        let class = &mut self.classes[class];
+        let Some(t) = class.layout.stored.iter().position(|stored| stored.table == table) else {
+            return Ok(());
         };
-        let tier = tier_of(&self.plan, table)?;
-        let class = self
-            .plan
-            .exchange_classes()
-            .iter()
-            .position(|class| class.tiers.iter().any(|(id, _)| id.get() as usize == table));
-        let class = &mut self.classes[class.expect("invariant: every table has an exchange")];
+        let stored = &class.layout.stored[t];
+        let block = &tier.blocks[stored.block];
+        let (first, dim) = (block.columns.start(), block.columns.columns());
+        for local in 0..block.map.rows_of(stored.part)? {
+            let row = block.map.global(stored.part, local)? as usize;
+            let cells = row * spec.dim + first..row * spec.dim + first + dim;
+            let state = slots.iter().zip(&rows.state).map(|(slot, values)| match slot.extent {
+                Extent::Row => vec![values[row]],
+                Extent::Element => values[cells.clone()].to_vec(),
+            });
+            let state: Vec<Vec<f32>> = state.collect();
+            let weights = &rows.weights[cells.clone()];
+            backend.write_rows(&mut class.tables, t, local, weights, &state)?;
+        }
+        Ok(())
+    }
+
+    /// The position of the class that a table is in.
+    fn class_of(&self, table: usize) -> Result<usize> {
+        if table >= self.specs.len() {
+            return refuse("", format!("table {table} of {} doesn't exist", self.specs.len()));
+        }
+        let mut classes = self.plan.exchange_classes().iter();
+        let holds =
+            |class: &ExchangeClass| class.tiers.iter().any(|(id, _)| id.get() as usize == table);
+        Ok(classes.position(holds).expect("invariant: every table has an exchange"))
+    }
+
+    fn gather(&mut self, backend: &mut B, table: usize) -> Result<WholeTable> {
+        let class = self.class_of(table)?;
+        let (spec, tier) = (&self.specs[table], tier_of(&self.plan, table)?);
+        let class = &mut self.classes[class];
         let mut mine = Vec::new();
         if let Some(t) = class.layout.stored.iter().position(|stored| stored.table == table) {
             let (weights, state) = read(backend, &mut class.tables, t)?;
             mine = weights;
-            state.iter().for_each(|slot| mine.extend_from_slice(slot));
+            for slot in &state {
+                mine.extend_from_slice(slot);
+            }
         }
         let parts = parts(tier, spec, &class.layout)?;
         let mut all = mine;
         if let Some(group) = &mut class.group {
             let mut counts = vec![0; parts_of(&class.layout)];
-            parts.iter().for_each(|part| counts[part.owner] += part.elements);
+            for part in &parts {
+                counts[part.owner] += part.elements;
+            }
             let mut received = vec![0.0; counts.iter().sum()];
             group.all_gather_v::<f32>(&all, &mut received, &counts)?;
             all = received;
@@ -61,10 +105,10 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
 }
 
 /// A stored part at some position of the group.
-struct Part {
+struct StoredPart {
     owner: usize,
     block: usize,
-    part: usize,
+    row_part: usize,
     rows: u64,
     elements: usize,
 }
@@ -74,7 +118,7 @@ fn parts_of(layout: &Layout) -> usize {
 }
 
 /// The parts of a table, by owner.
-fn parts(tier: &Tier, spec: &TableSpec, layout: &Layout) -> Result<Vec<Part>> {
+fn parts(tier: &Tier, spec: &TableSpec, layout: &Layout) -> Result<Vec<StoredPart>> {
     let mut parts = Vec::new();
     for owner in 0..parts_of(layout) {
         for (number, block) in tier.blocks.iter().enumerate() {
@@ -84,7 +128,7 @@ fn parts(tier: &Tier, spec: &TableSpec, layout: &Layout) -> Result<Vec<Part>> {
             let state: usize =
                 spec.optimizer.slots().iter().map(|slot| width(slot.extent, dim)).sum();
             let elements = rows as usize * (dim + state);
-            parts.push(Part { owner, block: number, part, rows, elements });
+            parts.push(StoredPart { owner, block: number, row_part: part, rows, elements });
         }
     }
     Ok(parts)
@@ -97,7 +141,7 @@ fn width(extent: Extent, dim: usize) -> usize {
     }
 }
 
-fn place(tier: &Tier, spec: &TableSpec, parts: Vec<Part>, all: &[f32]) -> Result<WholeTable> {
+fn place(tier: &Tier, spec: &TableSpec, parts: Vec<StoredPart>, all: &[f32]) -> Result<WholeTable> {
     let (rows, slots) = (spec.rows as usize, spec.optimizer.slots());
     let mut weights = vec![0.0; rows * spec.dim];
     let mut state: Vec<Vec<f32>> =
@@ -116,7 +160,7 @@ fn place(tier: &Tier, spec: &TableSpec, parts: Vec<Part>, all: &[f32]) -> Result
                 Extent::Element => (spec.dim, first),
             };
             for local in 0..part.rows {
-                let row = block.map.global(part.part, local)? as usize;
+                let row = block.map.global(part.row_part, local)? as usize;
                 let to = &mut target[row * stride + column..][..n];
                 to.copy_from_slice(&all[at..at + n]);
                 at += n;

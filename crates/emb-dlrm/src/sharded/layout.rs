@@ -170,10 +170,9 @@ fn shared(
     for (place, stored) in stored.iter().enumerate() {
         for (number, block) in tier_of(plan, stored.table)?.blocks.iter().enumerate() {
             let owner = block.owners.get(stored.part).map(|owner| owner as usize);
-            if let Some(owner) = owner.filter(|&owner| owner != position) {
-                if number != stored.block {
-                    shared[owner].push((place, number));
-                }
+            let other = number != stored.block;
+            if let Some(owner) = owner.filter(|&owner| other && owner != position) {
+                shared[owner].push((place, number));
             }
         }
     }

@@ -191,7 +191,9 @@ fn assemble(
             let divisor = divisors[portion.feature * batch + b];
             let to = &mut output[b * width + portion.output..][..portion.width];
             // Where the weights sum to 0 there is no mean; the output is 0.
-            to.iter_mut().for_each(|to| *to = if divisor == 0.0 { 0.0 } else { *to / divisor });
+            for to in to {
+                *to = if divisor == 0.0 { 0.0 } else { *to / divisor };
+            }
         }
     }
 }

@@ -61,7 +61,9 @@ impl<B: Backend, C: Collective> Class<B, C> {
         for &t in &chosen {
             let (weights, state) = read(backend, &mut self.tables, t)?;
             mine.extend_from_slice(&weights);
-            state.iter().for_each(|slot| mine.extend_from_slice(slot));
+            for slot in &state {
+                mine.extend_from_slice(slot);
+            }
         }
         let mean = mean(replicas, &mine)?;
         let mut at = 0;

@@ -130,7 +130,9 @@ impl<B: Backend, C: Collective> Class<B, C> {
         let (mut send, mut counts) = (Vec::new(), Vec::with_capacity(shared.len()));
         for with_peer in shared {
             let begin = send.len();
-            with_peer.iter().for_each(|&(t, _)| send.extend_from_slice(touched.statistics(t)));
+            for &(t, _) in with_peer {
+                send.extend_from_slice(touched.statistics(t));
+            }
             counts.push(send.len() - begin);
         }
         // Owners of the columns of a row are sent the same ids, so they touch the same rows.
