@@ -2,9 +2,9 @@
 
 use super::ShardedEmbeddings;
 use super::check::tier_of;
-use super::error::{Result, refuse};
+use super::error::{Error, Result, refuse};
 use super::layout::Layout;
-use super::sync::read;
+use super::sync::{Piece, read};
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
 use emb_optim::Extent;
@@ -69,7 +69,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// The position of the class that a table is in.
     fn class_of(&self, table: usize) -> Result<usize> {
         if table >= self.specs.len() {
-            return refuse("", format!("table {table} of {} doesn't exist", self.specs.len()));
+            let count = self.specs.len();
+            return Err(Error::Mismatch(format!("table {table} doesn't exist, there are {count}")));
         }
         let mut classes = self.plan.exchange_classes().iter();
         let holds =
@@ -83,7 +84,9 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         let class = &mut self.classes[class];
         let mut mine = Vec::new();
         if let Some(t) = class.layout.stored.iter().position(|stored| stored.table == table) {
-            let (weights, state) = read(backend, &mut class.tables, t)?;
+            let rows = B::specs(&class.tables)[t].rows as usize;
+            let piece = Piece { table: t, first: 0, rows };
+            let (weights, state) = read(backend, &mut class.tables, &piece)?;
             mine = weights;
             for slot in &state {
                 mine.extend_from_slice(slot);

@@ -42,9 +42,9 @@ fn collectives_of_a_step_do_not_grow_with_tables() {
         // And the statistics of rows.
         (4, column_wise, false, 5),
         // And the mean over replicas: shares, then all of it.
-        (2, PlaceOptions { sync: weights(1), ..row_wise }, false, 6),
+        (2, PlaceOptions { sync: Some(weights(1)), ..row_wise }, false, 6),
         // Not due after one step.
-        (2, PlaceOptions { sync: weights(2), ..row_wise }, false, 4),
+        (2, PlaceOptions { sync: Some(weights(2)), ..row_wise }, false, 4),
         // And counts, rows and gradients of the replicas.
         (2, PlaceOptions { sync: gradients, ..table_wise }, false, 7),
         (2, PlaceOptions { sync: gradients, ..column_wise }, false, 8),

@@ -108,8 +108,10 @@ fn plans_that_cannot_be_executed_are_refused_by_name() {
 #[test]
 fn optimizers_that_do_not_fit_the_plan_are_refused_by_name() {
     let columns = placed(Placement::ColumnWise { parts: None }.into());
-    let averaged =
-        placed(PlaceOptions { sync: weights(1), ..Placement::TableWise { owner: None }.into() });
+    let averaged = placed(PlaceOptions {
+        sync: Some(weights(1)),
+        ..Placement::TableWise { owner: None }.into()
+    });
     let sgd = OptimizerConfig::new(RuleKind::Sgd);
     let adagrad = OptimizerConfig::new(RuleKind::RowWiseAdaGrad);
     let scaled = |rule, replicas| OptimizerConfig {

@@ -53,7 +53,7 @@ fn u02_ranks_without_samples_or_without_ids() {
             .collect(),
         state: Vec::new(),
     };
-    let two_dimensions = PlaceOptions { sync: weights(1), ..ROW_WISE.into() };
+    let two_dimensions = PlaceOptions { sync: Some(weights(1)), ..ROW_WISE.into() };
     let mut plans: Vec<Plan> =
         PLACEMENTS.into_iter().map(|placement| plan(&model, 3, 3, placement)).collect();
     plans.push(plan(&model, 4, 2, two_dimensions));
@@ -196,8 +196,12 @@ fn u45_replicas_are_equal_after_every_third_step_and_when_told() {
     let mut model = Model::new(&[(5, 2, 1)], RuleKind::Sgd, Pooling::Sum);
     model.rate = 1.0;
     model.specs[0].init = Init::Constant(0.0);
-    let plan =
-        plan(&model, 2, 1, PlaceOptions { sync: weights(3), ..Placement::DataParallel.into() });
+    let plan = plan(
+        &model,
+        2,
+        1,
+        PlaceOptions { sync: Some(weights(3)), ..Placement::DataParallel.into() },
+    );
     let seen = run(2, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, &plan)?;
@@ -226,8 +230,12 @@ fn u45_replicas_are_equal_after_every_third_step_and_when_told() {
 #[test]
 fn u45_optimizer_state_is_averaged_like_weights() {
     let model = Model::new(&[(5, 2, 1)], RuleKind::Adam, Pooling::Sum);
-    let plan =
-        plan(&model, 2, 1, PlaceOptions { sync: weights(3), ..Placement::DataParallel.into() });
+    let plan = plan(
+        &model,
+        2,
+        1,
+        PlaceOptions { sync: Some(weights(3)), ..Placement::DataParallel.into() },
+    );
     let seen = run(2, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, &plan)?;
