@@ -1,8 +1,8 @@
 //! The same result as one process, whatever the plan.
 
 use crate::support::{Model, Random, Upstream, assert_near, bits, cases, one_process, over_ranks};
-use emb_kernels::{Jagged, Pooling};
-use emb_optim::RuleKind;
+use emb_kernels::{Dtype, Jagged, Pooling};
+use emb_optim::{Decay, RuleKind};
 use emb_shard::{Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, ReplicaSync, RowCut};
 
 /// Uneven samples a rank, some ranks without any, never the whole world.
@@ -49,7 +49,16 @@ fn random_model(random: &mut Random) -> Model {
         .collect();
     let mut model = Model::new(&shapes, RuleKind::Sgd, Pooling::Sum);
     for spec in &mut model.specs {
-        spec.optimizer = crate::support::optimizer(random.pick(&RuleKind::ALL));
+        let kind = random.pick(&RuleKind::ALL);
+        let mut config = *crate::support::optimizer(kind).config();
+        if random.below(3) == 0 {
+            config.max_gradient = Some(0.02);
+        }
+        if random.below(3) == 0 {
+            config.weight_decay = Some(0.01);
+            config.decay = Some(Decay::L2);
+        }
+        spec.optimizer = config.build().expect("valid");
     }
     for feature in &mut model.features {
         feature.pooling = random.pick(&[Pooling::Sum, Pooling::Mean]);
@@ -113,7 +122,10 @@ fn wide_rows_equal_one_process() {
 fn table_wise_plans_give_the_bits_of_one_process() {
     for seed in 0..cases(15) {
         let mut random = Random::new(seed);
-        let model = random_model(&mut random);
+        let mut model = random_model(&mut random);
+        for spec in &mut model.specs {
+            spec.dtype = random.pick(&[Dtype::F32, Dtype::F16, Dtype::Bf16]);
+        }
         let world = 1 + random.below(8) as u32;
         let mesh = Mesh::new(world, world, Layout::Strided).expect("a mesh");
         let plan = Plan::table_wise(&model.tables(), mesh).expect("a plan");
