@@ -9,6 +9,7 @@ mod embeddings;
 mod error;
 pub mod metrics;
 pub mod model;
+pub mod sharded;
 #[cfg(feature = "data")]
 pub mod sources;
 pub mod train;

@@ -1,8 +1,8 @@
 //! The seam between the models and a device: [`Backend`].
 
 use crate::{
-    Accumulate, Activation, Bucketized, FeatureMap, Gradients, JaggedView, Mat, PairOrder, Pooling,
-    Result, RowMapView, TableSpec, Transpose, Unique,
+    Accumulate, Activation, Bucketized, FeatureMap, Gradients, JaggedView, Mat, PairOrder, Result,
+    RowGradients, RowMapView, TableSpec, Transpose, Unique,
 };
 use emb_optim::Rule;
 
@@ -172,6 +172,37 @@ pub trait Backend: Send + Sized + 'static {
         map: &FeatureMap,
         batch: JaggedView<'_, Self>,
         gradients: &Gradients<'_, '_, Self>,
+        rules: &[Rule],
+        step: u64,
+    ) -> Result<()>;
+
+    /// The first half of [`scatter_update`](Self::scatter_update), for owners that have to agree
+    /// before the rule runs: sums the gradients of every touched row and measures them with the
+    /// table's rule. Weights and state do not change; `out` is in host memory.
+    ///
+    /// # Errors
+    /// As `scatter_update`, but column cuts are welcome; a rule that needs all columns at once is
+    /// refused where they are not here.
+    fn row_gradients(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        gradients: &Gradients<'_, '_, Self>,
+        rules: &[Rule],
+        out: &mut RowGradients,
+    ) -> Result<()>;
+
+    /// The second half: applies the rules with the statistics of whole rows; `totals[t]` has one
+    /// for each of [`RowGradients::rows`].
+    ///
+    /// # Errors
+    /// Totals of another count than rows; gradients of other tables; rules that do not fit.
+    fn apply(
+        &mut self,
+        tables: &mut Self::Tables,
+        gradients: &RowGradients,
+        totals: &[&[f64]],
         rules: &[Rule],
         step: u64,
     ) -> Result<()>;
@@ -362,13 +393,4 @@ pub trait Backend: Send + Sized + 'static {
         state: Self::ViewMut<'_, f32>,
         gradient: Self::View<'_, f32>,
     ) -> Result<()>;
-}
-
-/// Features whose bags are pooled.
-pub(crate) fn pooled_features(map: &FeatureMap) -> impl Iterator<Item = usize> + '_ {
-    map.features()
-        .iter()
-        .enumerate()
-        .filter(|(_, feature)| feature.pooling != Pooling::None)
-        .map(|(f, _)| f)
 }

@@ -88,3 +88,12 @@ impl FeatureMap {
         self.width
     }
 }
+
+/// Features whose bags are pooled.
+pub(crate) fn pooled_features(map: &FeatureMap) -> impl Iterator<Item = usize> + '_ {
+    map.features()
+        .iter()
+        .enumerate()
+        .filter(|(_, feature)| feature.pooling != Pooling::None)
+        .map(|(f, _)| f)
+}

@@ -21,7 +21,7 @@ mod rng;
 mod spec;
 
 pub use backend::{Backend, Scalar};
-pub use cpu::{Cpu, CpuOptions};
+pub use cpu::{Cpu, CpuOptions, RowGradients};
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
 pub use jagged::{Jagged, JaggedRef, offsets_from_lengths};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Accumulate, Activation, Backend, Bucketized, FeatureMap, Gradients, JaggedRef, JaggedView, Mat,
-    PairOrder, Result, RowMapView, Scalar, TableSpec, Transpose, Unique,
+    PairOrder, Result, RowGradients, RowMapView, Scalar, TableSpec, Transpose, Unique,
 };
 use emb_optim::Rule;
 use std::ops::Range;
@@ -193,6 +193,29 @@ impl Backend for Cpu {
                 threads, isa, scratch, tables, map, batch, gradients, rules, step,
             )
         })
+    }
+
+    fn row_gradients(
+        &mut self,
+        tables: &mut CpuTables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        gradients: &Gradients<'_, '_, Self>,
+        rules: &[Rule],
+        out: &mut RowGradients,
+    ) -> Result<()> {
+        Cpu::row_gradients(self, tables, map, batch, gradients, rules, out)
+    }
+
+    fn apply(
+        &mut self,
+        tables: &mut CpuTables,
+        gradients: &RowGradients,
+        totals: &[&[f64]],
+        rules: &[Rule],
+        step: u64,
+    ) -> Result<()> {
+        Cpu::apply(self, tables, gradients, totals, rules, step)
     }
 
     fn weight_gradients(

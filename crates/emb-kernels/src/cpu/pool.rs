@@ -11,7 +11,7 @@ use super::ids::{check_and_touch, check_shapes, expect_shape};
 use super::parallel::split;
 use super::shared::SharedMut;
 use super::table::{CpuTables, Table};
-use crate::backend::pooled_features;
+use crate::features::pooled_features;
 use crate::{Dtype, FeatureMap, JaggedView, Mat, Pooling, Result};
 use half::{bf16, f16};
 

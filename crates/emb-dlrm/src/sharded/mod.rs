@@ -1,0 +1,175 @@
+//! Embedding tables over ranks: the same result as one process.
+//!
+//! A [`Plan`](emb_shard::Plan) says which rank stores which rows and columns. A step is a chain of
+//! types, each made from the one before, so that a wrong order doesn't compile:
+//!
+//! ```text
+//! route    Routed      ids sorted by owner                          no communication
+//! exchange Exchanged   lengths and ids go to their owners           2 collectives a group
+//! pool     Pooled      owners pool, sums come back                  1 collective a group
+//! backward             gradients go to the owners, one update a row 1 collective a group
+//! ```
+//!
+//! with one more for per-sample weights, one more in the update where a row-wise rule needs the
+//! statistic of rows whose columns are cut, and a few where replicas agree: none of these numbers
+//! grows with the number of tables.
+//!
+//! **Gradients.** [`Pooled::backward`] takes the gradient of the mean loss over the *global* batch,
+//! whatever the plan. Tables whose replicas average weights multiply it by their number of replicas
+//! `M`, so that the mean of the replicas' steps is the step of one process.
+//!
+//! **Bags over several owners.** With row cuts the owners sum and the destination divides a mean by
+//! the weight of the whole bag; the gradients that it sends are already divided.
+
+mod backward;
+mod check;
+mod class;
+mod error;
+mod exchange;
+mod gather;
+mod layout;
+mod pool;
+mod route;
+mod sync;
+mod update;
+
+pub use error::{Error, Result};
+pub use exchange::Exchanged;
+pub use gather::WholeTable;
+pub use pool::Pooled;
+pub use route::Routed;
+
+use class::Class;
+use emb_comm::{Collective, Meters};
+use emb_kernels::{Backend, Feature, FeatureMap, TableSpec};
+use emb_shard::{Plan, Rank};
+
+/// The embedding tables of a model over the ranks of a [`Collective`]: this rank's end.
+///
+/// Every rank makes one with the same arguments and calls the same methods in the same order.
+///
+/// ```
+/// use emb_comm::{Collective, Options, run};
+/// use emb_dlrm::sharded::{Error, ShardedEmbeddings};
+/// use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Pooling, TableSpec};
+/// use emb_optim::{Optimizer, RuleKind};
+/// use emb_shard::{Layout, Mesh, Plan, RowCut, Table, TableOptions, Tables};
+///
+/// // Ten rows over two ranks.
+/// let tables = Tables::new(vec![Table::new("user", 10, 4, TableOptions::default())?])?;
+/// let plan = Plan::row_wise(&tables, Mesh::new(2, 2, Layout::Strided)?, RowCut::Even)?;
+/// let specs = [TableSpec::new("user", 10, 4, Optimizer::new(RuleKind::Sgd))];
+/// let feature = Feature { name: "user".into(), table: 0, pooling: Pooling::Sum };
+///
+/// run(2, &Options::default(), |world| {
+///     let mut cpu = Cpu::new(CpuOptions::default())?;
+///     let features = vec![feature.clone()];
+///     let mut sharded =
+///         ShardedEmbeddings::new(world, &mut cpu, &plan, &specs, features, vec![0.1], 0, 7)?;
+///     // One sample a rank.
+///     let ids = vec![3, 3 + world.rank() as i64];
+///     let batch = Jagged::from_lengths(&["user"], 1, &[2], ids, None)?;
+///     let routed = sharded.route(batch.as_ref())?;
+///     let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
+///     assert_eq!(pooled.output().len(), 4);
+///     let gradient = [0.5; 4]; // of a mean over two samples
+///     pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1)?;
+///     Ok::<_, Error>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ShardedEmbeddings<B: Backend, C: Collective> {
+    plan: Plan,
+    specs: Vec<TableSpec>,
+    map: FeatureMap,
+    rates: Vec<f64>,
+    classes: Vec<Class<B, C>>,
+    /// All ranks, to tell them of bad input.
+    everyone: C,
+    /// Steps since replicas were last made equal.
+    unsynced: u64,
+}
+
+impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
+    /// Creates this rank's parts of the tables. `specs` are the whole tables in the order of the
+    /// plan's; `rates`, `first_column` and `seed` are those of
+    /// [`EmbeddingBags::new`](crate::EmbeddingBags::new).
+    ///
+    /// # Errors
+    /// By table name, what of the plan can't be executed: several tiers, an order of rows, permuted
+    /// rows, exchanges other than `Local` and flat `Reduce`, syncs other than `Weights` and
+    /// `Gradients`, two column blocks of one table on one rank, `max_norm` with column cuts,
+    /// replica rules that don't fit, features without pooling. Tables that aren't the plan's, a
+    /// world of another size. A peer that fails.
+    #[expect(clippy::too_many_arguments, reason = "those of one process, and where they live")]
+    pub fn new(
+        world: &mut C,
+        backend: &mut B,
+        plan: &Plan,
+        specs: &[TableSpec],
+        features: Vec<Feature>,
+        rates: Vec<f64>,
+        first_column: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        check::check(plan, specs, &features, rates.len(), world.world())?;
+        let map = FeatureMap::new(features, specs, first_column)?;
+        let me = world.rank();
+        let everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
+        let rank = Rank::new(me as u32);
+        let mut classes = Vec::new();
+        for class in plan.exchange_classes() {
+            classes.push(Class::new(world, backend, plan, class, specs, &map, rank, seed)?);
+        }
+        Ok(Self {
+            plan: plan.clone(),
+            specs: specs.to_vec(),
+            map,
+            rates,
+            classes,
+            everyone,
+            unsynced: 0,
+        })
+    }
+
+    /// The features and their columns in the output, as in one process.
+    pub fn map(&self) -> &FeatureMap {
+        &self.map
+    }
+
+    /// The whole tables, in order.
+    pub fn specs(&self) -> &[TableSpec] {
+        &self.specs
+    }
+
+    /// The plan that is executed.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What the collectives of each set of ranks cost this rank so far: by exchange of the plan,
+    /// the groups and then the replicas, where there are any.
+    pub fn meters(&self) -> impl Iterator<Item = Meters> {
+        let sets = self.classes.iter().flat_map(|class| [&class.group, &class.replicas]);
+        sets.flatten().map(Collective::meters)
+    }
+
+    /// Calls of collectives so far.
+    pub fn collectives(&self) -> u64 {
+        self.meters().map(|meters| meters.total().calls).sum()
+    }
+
+    /// Tells the other ranks why this one gives up, and hands the error on.
+    fn give_up(&self, error: Error) -> Error {
+        if !matches!(error, Error::Comm(_)) {
+            self.everyone.abort(&error.to_string());
+        }
+        error
+    }
+}
+
+/// A transport that makes no set for a rank that asked for one.
+fn no_set() -> Error {
+    Error::Mismatch("the transport made no set of ranks".to_owned())
+}

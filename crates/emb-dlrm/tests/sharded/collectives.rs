@@ -1,0 +1,58 @@
+//! How many collectives a step takes.
+
+use crate::replicas::weights;
+use crate::support::{Model, Random, Upstream, cpu};
+use emb_comm::{Collective, Options, run};
+use emb_dlrm::sharded::Error;
+use emb_kernels::Pooling;
+use emb_optim::RuleKind;
+use emb_shard::{Layout, Mesh, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut};
+
+/// Collectives of one step on each of four ranks.
+fn of_one_step(tables: usize, group: u32, options: PlaceOptions, weighted: bool) -> Vec<u64> {
+    let model = Model::new(&vec![(20, 6, 1); tables], RuleKind::RowWiseAdaGrad, Pooling::Sum);
+    let mesh = Mesh::new(4, group, Layout::Strided).expect("a mesh");
+    let plan = PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+    let batches = model.batches(&mut Random::new(3), &[2, 1, 0, 1], weighted);
+    let counts = run(4, &Options::default(), |world| {
+        let mut cpu = cpu();
+        let mut sharded = model.shard(world, &mut cpu, &plan)?;
+        let before = sharded.collectives();
+        let routed = sharded.route(batches[world.rank()].as_ref())?;
+        let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
+        let gradient = Upstream::Given.gradient(pooled.output(), model.width(), (1, 0, 4));
+        pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1)?;
+        Ok::<_, Error>(sharded.collectives() - before)
+    });
+    counts.expect("a step")
+}
+
+#[test]
+fn collectives_of_a_step_do_not_grow_with_tables() {
+    let gradients = Some(ReplicaSync::Gradients);
+    let row_wise = PlaceOptions::from(Placement::RowWise { cut: RowCut::Modulo });
+    let table_wise = PlaceOptions::from(Placement::TableWise { owner: None });
+    let column_wise = PlaceOptions::from(Placement::ColumnWise { parts: None });
+    for (group, options, weighted, expected) in [
+        // Counts, ids, sums, gradients.
+        (4, table_wise, false, 4),
+        (4, row_wise, false, 4),
+        // And per-sample weights.
+        (4, row_wise, true, 5),
+        // And the statistics of rows.
+        (4, column_wise, false, 5),
+        // And the mean over replicas: shares, then all of it.
+        (2, PlaceOptions { sync: Some(weights(1)), ..row_wise }, false, 6),
+        // Not due after one step.
+        (2, PlaceOptions { sync: Some(weights(2)), ..row_wise }, false, 4),
+        // And counts, rows and gradients of the replicas.
+        (2, PlaceOptions { sync: gradients, ..table_wise }, false, 7),
+        (2, PlaceOptions { sync: gradients, ..column_wise }, false, 8),
+        (4, Placement::DataParallel.into(), true, 3),
+    ] {
+        for tables in [1, 26, 200] {
+            let counts = of_one_step(tables, group, options, weighted);
+            assert_eq!(counts, [expected; 4], "{tables} tables, groups of {group}, {options:?}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Embedding tables over ranks against one process.
+
+mod collectives;
+mod equality;
+mod refusals;
+mod replicas;
+mod reports;
+mod support;

@@ -1,0 +1,297 @@
+//! Batches, plans and the two runs that tests compare.
+
+use emb_comm::{Collective, Local, Options, run};
+use emb_dlrm::EmbeddingBags;
+use emb_dlrm::sharded::{Error, ShardedEmbeddings, WholeTable};
+use emb_kernels::{Backend, Cpu, CpuOptions, Feature, Jagged, Mat, Pooling, TableSpec};
+use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
+use emb_shard::{Plan, Table, TableOptions, Tables};
+
+pub(crate) const SEED: u64 = 7;
+
+/// Random numbers that are the same everywhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// A number in `[0, 1)`.
+    pub(crate) fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1_u64 << 24) as f32
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+}
+
+/// Tables, features and a learning rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) specs: Vec<TableSpec>,
+    pub(crate) features: Vec<Feature>,
+    pub(crate) rate: f64,
+}
+
+/// The rule with the usual start of its sums.
+pub(crate) fn optimizer(kind: RuleKind) -> Optimizer {
+    let initial_accumulator = kind.has_accumulator().then_some(0.1);
+    OptimizerConfig { initial_accumulator, ..OptimizerConfig::new(kind) }.build().expect("valid")
+}
+
+impl Model {
+    /// Tables of `(rows, dim, features)`.
+    pub(crate) fn new(shapes: &[(u64, usize, usize)], kind: RuleKind, pooling: Pooling) -> Self {
+        let mut model = Self { specs: Vec::new(), features: Vec::new(), rate: 0.05 };
+        for (table, &(rows, dim, features)) in shapes.iter().enumerate() {
+            let spec = TableSpec::new(format!("t{table}"), rows, dim, optimizer(kind));
+            model.specs.push(spec);
+            for f in 0..features {
+                model.features.push(Feature { name: format!("t{table}f{f}"), table, pooling });
+            }
+        }
+        model
+    }
+
+    pub(crate) fn tables(&self) -> Tables {
+        let table = |(t, spec): (usize, &TableSpec)| {
+            let named = self.features.iter().filter(|feature| feature.table == t);
+            let features = Some(named.map(|feature| feature.name.clone()).collect());
+            let options = TableOptions { features, ..TableOptions::default() };
+            Table::new(spec.name.clone(), spec.rows, spec.dim, options).expect("a table")
+        };
+        Tables::new(self.specs.iter().enumerate().map(table).collect()).expect("tables")
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.features.iter().map(|feature| feature.name.clone()).collect()
+    }
+
+    fn rates(&self) -> Vec<f64> {
+        vec![self.rate; self.specs.len()]
+    }
+
+    /// One batch a rank: `sizes` samples, bags of 0 to 4 ids with a few hot rows among them.
+    pub(crate) fn batches(
+        &self,
+        random: &mut Random,
+        sizes: &[usize],
+        weighted: bool,
+    ) -> Vec<Jagged> {
+        let one = |&samples: &usize| {
+            let (mut lengths, mut ids) = (Vec::new(), Vec::new());
+            for feature in &self.features {
+                let rows = self.specs[feature.table].rows as usize;
+                for _ in 0..samples {
+                    let length = random.below(5);
+                    lengths.push(length as i64);
+                    for _ in 0..length {
+                        let hot = random.below(3) == 0;
+                        ids.push(random.below(if hot { rows.min(3) } else { rows }) as i64);
+                    }
+                }
+            }
+            let weights = weighted.then(|| ids.iter().map(|_| 0.25 + random.unit()).collect());
+            Jagged::from_lengths(&self.names(), samples, &lengths, ids, weights).expect("a batch")
+        };
+        sizes.iter().map(one).collect()
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.features.iter().map(|feature| self.specs[feature.table].dim).sum()
+    }
+
+    pub(crate) fn shard(
+        &self,
+        world: &mut Local,
+        cpu: &mut Cpu,
+        plan: &Plan,
+    ) -> Result<ShardedEmbeddings<Cpu, Local>, Error> {
+        let (features, rates) = (self.features.clone(), self.rates());
+        ShardedEmbeddings::new(world, cpu, plan, &self.specs, features, rates, 0, SEED)
+    }
+}
+
+/// All ranks' samples as one batch, in rank order.
+pub(crate) fn concat(names: &[String], batches: &[Jagged]) -> Jagged {
+    let total = batches.iter().map(Jagged::batch).sum();
+    let weighted = batches.iter().any(|batch| batch.as_ref().weights.is_some());
+    let (mut lengths, mut ids, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for f in 0..names.len() {
+        for batch in batches {
+            for b in 0..batch.batch() {
+                let bag = batch.as_ref().bag_range(f, b);
+                lengths.push(bag.len() as i64);
+                ids.extend_from_slice(batch.bag(f, b));
+                weights.extend(bag.map(|k| batch.as_ref().weights.map_or(1.0, |w| w[k])));
+            }
+        }
+    }
+    let weights = weighted.then_some(weights);
+    Jagged::from_lengths(names, total, &lengths, ids, weights).expect("a batch")
+}
+
+/// Where the gradients of the output come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Upstream {
+    /// The same whatever the output.
+    Given,
+    /// `(output - target) / B`, so that a difference feeds back.
+    Output,
+}
+
+impl Upstream {
+    /// The gradient of the mean over `total` samples, for samples from `first` on.
+    pub(crate) fn gradient(
+        self,
+        output: &[f32],
+        width: usize,
+        (step, first, total): (u64, usize, usize),
+    ) -> Vec<f32> {
+        let value = |(k, &output): (usize, &f32)| {
+            let (sample, column) = (first + k / width, k % width);
+            let key = step.wrapping_mul(1_000_003) ^ ((sample * width + column) as u64) << 20;
+            let target = Random::new(key).unit() - 0.5;
+            let apart = if self == Self::Given { target } else { output - target };
+            apart / total as f32
+        };
+        output.iter().enumerate().map(value).collect()
+    }
+}
+
+/// What a run ends with.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) tables: Vec<WholeTable>,
+    /// The pooled output of every step.
+    pub(crate) outputs: Vec<Vec<f32>>,
+}
+
+pub(crate) fn cpu() -> Cpu {
+    Cpu::new(CpuOptions { threads: 1 }).expect("a backend")
+}
+
+/// The same steps in one process.
+pub(crate) fn one_process(model: &Model, steps: &[Vec<Jagged>], upstream: Upstream) -> Outcome {
+    let mut cpu = cpu();
+    let (features, rates) = (model.features.clone(), model.rates());
+    let mut bags =
+        EmbeddingBags::new(&mut cpu, &model.specs, features, rates, 0, SEED).expect("tables");
+    let width = model.width();
+    let mut outputs = Vec::new();
+    for (number, batches) in steps.iter().enumerate() {
+        let step = number as u64 + 1;
+        let batch = concat(&model.names(), batches);
+        let samples = batch.batch();
+        let mut out = vec![0.0; samples * width];
+        let view = batch.as_ref().view::<Cpu>();
+        bags.forward(&mut cpu, view, Mat::new(&mut out[..], samples, width)).expect("forward");
+        let gradient = upstream.gradient(&out, width, (step, 0, samples));
+        let gradient = Mat::new(&gradient[..], samples, width);
+        bags.backward(&mut cpu, view, gradient, 1.0, step).expect("backward");
+        outputs.push(out);
+    }
+    let tables = (0..model.specs.len())
+        .map(|t| {
+            let spec = &model.specs[t];
+            let mut weights = vec![0.0; spec.rows as usize * spec.dim];
+            let mut state = vec![Vec::new(); spec.optimizer.slots().len()];
+            cpu.read_rows(bags.tables_mut(), t, 0, &mut weights, &mut state).expect("rows");
+            WholeTable { weights, state }
+        })
+        .collect();
+    Outcome { tables, outputs }
+}
+
+/// The same steps over ranks; what each rank ends with, after a forced sync.
+pub(crate) fn over_ranks(
+    model: &Model,
+    plan: &Plan,
+    steps: &[Vec<Jagged>],
+    upstream: Upstream,
+) -> Vec<Outcome> {
+    let world = plan.world() as usize;
+    let width = model.width();
+    let results = run(world, &Options::default(), |world| {
+        let mut cpu = cpu();
+        let mut sharded = model.shard(world, &mut cpu, plan)?;
+        let me = world.rank();
+        let mut outputs = Vec::new();
+        for (number, batches) in steps.iter().enumerate() {
+            let step = number as u64 + 1;
+            world.set_step(step);
+            let total = batches.iter().map(Jagged::batch).sum();
+            let first = batches[..me].iter().map(Jagged::batch).sum();
+            let routed = sharded.route(batches[me].as_ref())?;
+            let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
+            outputs.push(pooled.output().to_vec());
+            let gradient = upstream.gradient(pooled.output(), width, (step, first, total));
+            pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, step)?;
+        }
+        sharded.sync(&mut cpu)?;
+        let count = model.specs.len();
+        let tables = (0..count).map(|t| sharded.gather_table(&mut cpu, t));
+        Ok::<_, Error>(Outcome { tables: tables.collect::<Result<_, _>>()?, outputs })
+    });
+    results.unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// `|a - b| / |b|` in the Euclidean norm.
+pub(crate) fn distance(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let square = |x: f64| x * x;
+    let apart: f64 = a.iter().zip(b).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    let norm: f64 = b.iter().map(|&b| square(f64::from(b))).sum();
+    if apart == 0.0 { 0.0 } else { (apart / norm).sqrt() }
+}
+
+/// Every rank holds the tables of one process, norm-wise.
+pub(crate) fn assert_near(model: &Model, ranks: &[Outcome], one: &Outcome, limit: f64, case: &str) {
+    for (rank, outcome) in ranks.iter().enumerate() {
+        for (t, (got, expected)) in outcome.tables.iter().zip(&one.tables).enumerate() {
+            let apart = distance(&got.weights, &expected.weights);
+            let name = &model.specs[t].name;
+            assert!(apart <= limit, "{case}: rank {rank}, table {name}: weights {apart:e} apart");
+            for (slot, (got, expected)) in got.state.iter().zip(&expected.state).enumerate() {
+                let apart = distance(got, expected);
+                assert!(apart <= limit, "{case}: rank {rank}, {name}, slot {slot}: {apart:e}");
+            }
+        }
+    }
+}
+
+/// All ranks hold the same bits.
+pub(crate) fn assert_replicas_equal(ranks: &[Outcome], case: &str) {
+    for (rank, outcome) in ranks.iter().enumerate() {
+        for (t, (got, expected)) in outcome.tables.iter().zip(&ranks[0].tables).enumerate() {
+            assert!(bits(got) == bits(expected), "{case}: rank {rank}, table {t} differs");
+        }
+    }
+}
+
+/// The bits of a table, so that comparisons see every one.
+pub(crate) fn bits(table: &WholeTable) -> Vec<u32> {
+    let state = table.state.iter().flatten();
+    table.weights.iter().chain(state).map(|value| value.to_bits()).collect()
+}
+
+/// Cases of a seeded loop: `EMB_CASES`, or so many.
+pub(crate) fn cases(default: u64) -> u64 {
+    std::env::var("EMB_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
