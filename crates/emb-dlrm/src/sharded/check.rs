@@ -84,8 +84,10 @@ fn check_tier(table: &str, tier: &Tier) -> Result<()> {
         other => return refuse(table, format!("exchange {other} isn't executed, only reduce")),
     }
     match tier.sync {
-        ReplicaSync::None | ReplicaSync::Weights { .. } | ReplicaSync::Gradients => {}
-        other => return refuse(table, format!("sync {other} isn't executed")),
+        other @ ReplicaSync::FullyShardedReplicas => {
+            return refuse(table, format!("sync {other} isn't executed"));
+        }
+        _ => {}
     }
     let group = tier.mesh.group_ranks();
     for (number, block) in tier.blocks.iter().enumerate() {
@@ -146,7 +148,9 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
 pub(super) fn gradient_scale(spec: &TableSpec, tier: &Tier) -> f32 {
     let mean = spec.optimizer.replica().gradients == GroupGradient::Mean;
     match tier.sync {
-        ReplicaSync::Weights { .. } if mean => tier.mesh.replicas() as f32,
+        ReplicaSync::Weights { .. } | ReplicaSync::TouchedRows { .. } if mean => {
+            tier.mesh.replicas() as f32
+        }
         _ => 1.0,
     }
 }

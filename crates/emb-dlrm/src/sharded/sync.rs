@@ -1,6 +1,7 @@
 //! Replicas made equal: the mean of weights and of every optimizer slot.
 
 use super::error::Result;
+use super::touched::{TouchedRows, runs, union};
 use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
@@ -48,22 +49,15 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
 
 impl<B: Backend, C: Collective> Class<B, C> {
     /// Averages the tables whose period is `due`: two collectives for every [`ROUND`] elements,
-    /// however many tables.
+    /// however many tables, and two more where only touched rows travel.
     fn sync(&mut self, backend: &mut B, due: impl Fn(u64) -> bool) -> Result<()> {
         if !self.periods.iter().any(|&every| due(every)) {
             return Ok(());
         }
         let Some(replicas) = &mut self.replicas else { return Ok(()) };
-        let of = |sync: &ReplicaSync| match sync {
-            ReplicaSync::Weights { every } => due(u64::from(every.get())),
-            _ => false,
-        };
-        let specs = B::specs(&self.tables);
-        let chosen = (0..self.syncs.len()).filter(|&t| of(&self.syncs[t]));
-        let sizes: Vec<_> =
-            chosen.map(|t| (t, specs[t].rows as usize, widths(&specs[t]).iter().sum())).collect();
+        let pieces = pieces(replicas, &self.syncs, &mut self.touched_since, &self.sizes, due)?;
         // Replicas store the same parts, hence take the same rounds.
-        for round in rounds(&sizes) {
+        for round in rounds(&pieces) {
             let mut mine = Vec::new();
             for piece in &round {
                 let (weights, state) = read(backend, &mut self.tables, piece)?;
@@ -95,21 +89,55 @@ pub(super) struct Piece {
     pub(super) rows: usize,
 }
 
-/// Cuts tables, given as (position, rows, elements of a row), into rounds of about [`ROUND`]
-/// elements, at least a row each.
-fn rounds(tables: &[(usize, usize, usize)]) -> Vec<Vec<Piece>> {
+/// What is to be averaged, each with the elements of a row. `sizes` are the rows of stored parts and
+/// the elements of a row; two collectives where only touched rows of some travel.
+fn pieces<C: Collective>(
+    replicas: &mut C,
+    syncs: &[ReplicaSync],
+    touched: &mut [Option<TouchedRows>],
+    sizes: &[(usize, usize)],
+    due: impl Fn(u64) -> bool,
+) -> Result<Vec<(Piece, usize)>> {
+    let mut pieces = Vec::new();
+    let (mut some, mut lists) = (Vec::new(), Vec::new());
+    for (table, (sync, &(rows, elements))) in syncs.iter().zip(sizes).enumerate() {
+        match (sync, &mut touched[table]) {
+            (ReplicaSync::Weights { every }, _) if due(every.get().into()) => {
+                pieces.push((Piece { table, first: 0, rows }, elements));
+            }
+            (ReplicaSync::TouchedRows { every }, Some(touched)) if due(every.get().into()) => {
+                some.push(table);
+                lists.push(touched.take());
+            }
+            _ => {}
+        }
+    }
+    if !some.is_empty() {
+        for (table, list) in some.into_iter().zip(union(replicas, &lists)?) {
+            let runs = runs(&list);
+            let piece = |(first, rows)| (Piece { table, first, rows }, sizes[table].1);
+            pieces.extend(runs.map(piece));
+        }
+    }
+    Ok(pieces)
+}
+
+/// Cuts pieces, given with the elements of a row, into rounds of about [`ROUND`] elements, at least
+/// a row each.
+fn rounds(pieces: &[(Piece, usize)]) -> Vec<Vec<Piece>> {
     let (mut rounds, mut round, mut room) = (Vec::new(), Vec::new(), ROUND);
-    for &(table, rows, elements) in tables {
-        let mut first = 0;
-        while first < rows {
-            if room < elements && !round.is_empty() {
+    for (piece, elements) in pieces {
+        let end = piece.first + piece.rows;
+        let mut first = piece.first;
+        while first < end {
+            if room < *elements && !round.is_empty() {
                 rounds.push(std::mem::take(&mut round));
                 room = ROUND;
             }
-            let n = (room / elements).clamp(1, rows - first);
-            round.push(Piece { table, first, rows: n });
-            first += n;
-            room = room.saturating_sub(n * elements);
+            let rows = (room / elements).clamp(1, end - first);
+            round.push(Piece { table: piece.table, first, rows });
+            first += rows;
+            room = room.saturating_sub(rows * elements);
         }
     }
     if !round.is_empty() {
@@ -132,7 +160,7 @@ pub(super) fn read<B: Backend>(
 }
 
 /// Elements of a row of the weights and of each slot.
-fn widths(spec: &TableSpec) -> Vec<usize> {
+pub(super) fn widths(spec: &TableSpec) -> Vec<usize> {
     let slots = spec.optimizer.slots().iter().map(|slot| match slot.extent {
         Extent::Row => 1,
         Extent::Element => spec.dim,
@@ -202,7 +230,11 @@ mod tests {
             vec![(0, 2, 3 * ROUND), (1, 7, 1)],
             vec![(0, 100_000, 65), (2, 1, 3), (3, ROUND, 2)],
         ] {
-            let rounds = rounds(&tables);
+            let whole = |&(table, rows, elements): &(usize, usize, usize)| {
+                (Piece { table, first: 0, rows }, elements)
+            };
+            let pieces: Vec<_> = tables.iter().map(whole).collect();
+            let rounds = rounds(&pieces);
             for round in &rounds {
                 let elements = |piece: &Piece| {
                     let found = tables.iter().find(|(t, ..)| *t == piece.table);

@@ -2,7 +2,8 @@
 
 use crate::equality::steps;
 use crate::support::{
-    Model, Random, Upstream, assert_near, assert_replicas_equal, cases, one_process, over_ranks,
+    Model, Random, Upstream, assert_near, assert_replicas_equal, bits, cases, one_process,
+    over_ranks,
 };
 use emb_kernels::Pooling;
 use emb_optim::RuleKind;
@@ -11,6 +12,10 @@ use std::num::NonZeroU32;
 
 pub(crate) fn weights(every: u32) -> ReplicaSync {
     ReplicaSync::Weights { every: NonZeroU32::new(every).expect("a period") }
+}
+
+pub(crate) fn touched_rows(every: u32) -> ReplicaSync {
+    ReplicaSync::TouchedRows { every: NonZeroU32::new(every).expect("a period") }
 }
 
 fn placements() -> [Placement; 3] {
@@ -84,5 +89,35 @@ fn a_table_larger_than_one_round_of_a_sync_is_averaged_whole() {
     for (got, expected) in [0, 2].map(|t| (&ranks[0].tables[t], &one.tables[t])) {
         let same = got.weights.iter().zip(&expected.weights).filter(|(a, b)| a == b).count();
         assert!(same > 0 && same < got.weights.len());
+    }
+}
+
+#[test]
+fn touched_rows_alone_give_the_bits_of_whole_tables() {
+    for (k, kind) in RuleKind::ALL.into_iter().enumerate() {
+        for (l, layout) in [Layout::Strided, Layout::Contiguous].into_iter().enumerate() {
+            let mut model =
+                Model::new(&[(300, 10, 2), (3, 3, 1), (90, 64, 1)], kind, Pooling::Mean);
+            model.specs[2].dtype = emb_kernels::Dtype::F16;
+            let mesh = Mesh::new(6, [2, 3][(k + l) % 2], layout).expect("a mesh");
+            let mut random = Random::new(k as u64);
+            let steps = steps(&model, &mut random, 6, 8, k % 2 == 0);
+            let run = |sync: ReplicaSync| {
+                let mut builder = PlanBuilder::new(mesh);
+                for (spec, placement) in model.specs.iter().zip(placements()) {
+                    let options = PlaceOptions { sync: Some(sync), ..placement.into() };
+                    builder = builder.table(spec.name.clone(), options);
+                }
+                let plan = builder.build(&model.tables()).expect("a plan");
+                over_ranks(&model, &plan, &steps, Upstream::Output)
+            };
+            let (touched, whole) = (run(touched_rows(3)), run(weights(3)));
+            assert_replicas_equal(&touched, &format!("{kind}, {layout:?}"));
+            for (touched, whole) in touched.iter().zip(&whole) {
+                for (touched, whole) in touched.tables.iter().zip(&whole.tables) {
+                    assert!(bits(touched) == bits(whole), "{kind}, {layout:?}");
+                }
+            }
+        }
     }
 }
