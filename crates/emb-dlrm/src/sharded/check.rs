@@ -83,11 +83,8 @@ fn check_tier(table: &str, tier: &Tier) -> Result<()> {
         Exchange::Local | Exchange::Reduce { over: Path::Flat } => {}
         other => return refuse(table, format!("exchange {other} isn't executed, only reduce")),
     }
-    match tier.sync {
-        other @ ReplicaSync::FullyShardedReplicas => {
-            return refuse(table, format!("sync {other} isn't executed"));
-        }
-        _ => {}
+    if tier.sync == ReplicaSync::FullyShardedReplicas {
+        return refuse(table, format!("sync {} isn't executed", tier.sync));
     }
     let group = tier.mesh.group_ranks();
     for (number, block) in tier.blocks.iter().enumerate() {
@@ -118,9 +115,6 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
     let exact = tier.sync == ReplicaSync::Gradients;
     match scaling.rule {
         ReplicaRule::None => {}
-        ReplicaRule::History if planned > 1 => {
-            return refuse(&spec.name, "replica rule history isn't executed");
-        }
         ReplicaRule::Exact if !exact && planned > 1 => {
             let what =
                 format!("replica rule exact needs sync gradients, the plan has {}", tier.sync);

@@ -5,7 +5,7 @@ use super::touched::{TouchedRows, runs, union};
 use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
-use emb_optim::Extent;
+use emb_optim::{Extent, ReplicaSync as Merge, fold_history};
 use emb_shard::ReplicaSync;
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -13,7 +13,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// an evaluation, a checkpoint, the end of a run. Every rank calls it.
     ///
     /// Weights and optimizer state become `w0 + sum(w_m - w0) / M`, in replica order, so that equal
-    /// replicas stay bitwise as they are, and all are bitwise equal afterwards.
+    /// replicas stay bitwise as they are, and all are bitwise equal afterwards. With replica rule
+    /// `history` the squares that each replica kept for itself are added up instead.
     ///
     /// # Errors
     /// A peer that fails, a device that fails.
@@ -66,9 +67,11 @@ impl<B: Backend, C: Collective> Class<B, C> {
                     mine.extend_from_slice(slot);
                 }
             }
-            let mean = mean(replicas, &mine)?;
+            let mut mean = mean(replicas, &mine)?;
             let mut at = 0;
             for piece in &round {
+                let spec = &B::specs(&self.tables)[piece.table];
+                fold(spec, piece.rows, replicas.world(), &mut mean[at..])?;
                 let (old, new) = (&mine[at..], &mean[at..]);
                 at += write_changed(backend, &mut self.tables, piece, old, new)?;
             }
@@ -186,6 +189,27 @@ fn mean<C: Collective>(replicas: &mut C, mine: &[f32]) -> Result<Vec<f32>> {
     let mut whole = vec![0.0; mine.len()];
     replicas.all_gather_v::<f32>(&mean, &mut whole, &shares)?;
     Ok(whole)
+}
+
+/// Where squares of each replica have a slot of their own, their sum goes to the common one:
+/// `values` are the weights and slots of `rows` rows, averaged over `replicas`.
+fn fold(spec: &TableSpec, rows: usize, replicas: usize, values: &mut [f32]) -> Result<()> {
+    if spec.optimizer.replica_sync() != Merge::MeanWithHistory {
+        return Ok(());
+    }
+    let slots = spec.optimizer.slots();
+    let place = |name: &str| {
+        let slot = slots.iter().position(|slot| slot.name == name);
+        let slot = slot.expect("invariant: the rule with history has both slots");
+        let widths = widths(spec);
+        let start: usize = widths[..=slot].iter().sum();
+        start * rows..(start + widths[slot + 1]) * rows
+    };
+    let (sum, local) = (place("sum"), place("sum_local"));
+    let (before, after) = values.split_at_mut(local.start);
+    let local = &mut after[..local.len()];
+    let total: Vec<f32> = local.iter().map(|mean| mean * replicas as f32).collect();
+    Ok(fold_history(&mut before[sum], local, &total)?)
 }
 
 /// Writes the rows that differ, so that memory of rows that nobody touched stays untouched.

@@ -184,3 +184,21 @@ fn summed_gradients_of_replicas_equal_one_process() {
         crate::support::assert_replicas_equal(&ranks, &format!("seed {seed}"));
     }
 }
+
+#[test]
+fn ranks_without_per_sample_weights_count_as_weights_of_one() {
+    for placement in placements() {
+        let model = Model::new(&[(37, 10, 2), (3, 3, 1)], RuleKind::AdaGrad, Pooling::Mean);
+        let mesh = Mesh::new(3, 3, Layout::Strided).expect("a mesh");
+        let plan = PlanBuilder::new(mesh).all(placement).build(&model.tables()).expect("a plan");
+        let mut random = Random::new(2);
+        let mut step = |_| {
+            let weighted = model.batches(&mut random, &[3], true);
+            [weighted, model.batches(&mut random, &[0, 4], false)].concat()
+        };
+        let steps: Vec<_> = (0..10).map(&mut step).collect();
+        let one = one_process(&model, &steps, Upstream::Output);
+        let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
+        assert_near(&model, &ranks, &one, 1e-5, &format!("{placement:?}"));
+    }
+}

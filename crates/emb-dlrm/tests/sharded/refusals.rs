@@ -117,7 +117,7 @@ fn optimizers_that_do_not_fit_the_plan_are_refused_by_name() {
     };
     for (config, plan, what) in [
         (OptimizerConfig { max_norm: Some(1.0), ..sgd }, &columns, "max_norm needs whole rows"),
-        (scaled(ReplicaRule::History, 2), &averaged, "replica rule history isn't executed"),
+        (scaled(ReplicaRule::History, 4), &averaged, "over 4 replicas, the plan has 2"),
         (scaled(ReplicaRule::Exact, 2), &averaged, "replica rule exact needs sync gradients"),
         (scaled(ReplicaRule::Moment, 3), &averaged, "over 3 replicas, the plan has 2"),
     ] {

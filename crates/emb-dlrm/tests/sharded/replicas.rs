@@ -5,8 +5,8 @@ use crate::support::{
     Model, Random, Upstream, assert_near, assert_replicas_equal, bits, cases, one_process,
     over_ranks,
 };
-use emb_kernels::Pooling;
-use emb_optim::RuleKind;
+use emb_kernels::{Jagged, Pooling};
+use emb_optim::{ReplicaRule, ReplicaScaling, RuleKind};
 use emb_shard::{Layout, Mesh, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut};
 use std::num::NonZeroU32;
 
@@ -117,6 +117,49 @@ fn touched_rows_alone_give_the_bits_of_whole_tables() {
                 for (touched, whole) in touched.tables.iter().zip(&whole.tables) {
                     assert!(bits(touched) == bits(whole), "{kind}, {layout:?}");
                 }
+            }
+        }
+    }
+}
+
+/// With replica rule `history` a row that one replica alone touches takes the steps of one process:
+/// its square is counted in one-process units, and the mean of the replicas' steps is that step.
+#[test]
+fn history_of_rows_with_one_replica_each_equals_one_process() {
+    for kind in [RuleKind::AdaGrad, RuleKind::RowWiseAdaGrad] {
+        for (k, placement) in placements().into_iter().enumerate() {
+            for sync in [weights(1), touched_rows(1)] {
+                let one_model = Model::new(&[(40, 10, 1), (40, 3, 1)], kind, Pooling::Sum);
+                let mut model = one_model.clone();
+                for spec in &mut model.specs {
+                    let mut config = *spec.optimizer.config();
+                    config.replica = ReplicaScaling::new(ReplicaRule::History, 2);
+                    spec.optimizer = config.build().expect("valid");
+                }
+                let mesh = Mesh::new(4, 2, Layout::Strided).expect("a mesh");
+                let options = PlaceOptions { sync: Some(sync), ..placement.into() };
+                let plan =
+                    PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+                // Group `g` of two: ranks g and g + 2. Its rows are those with the parity of g.
+                let mut random = Random::new(k as u64);
+                let mut bag = |rank: usize| {
+                    let id = |_| (2 * random.below(20) + rank % 2) as i64;
+                    (0..6).map(id).collect::<Vec<_>>()
+                };
+                let mut batch = |rank: usize| {
+                    let ids = [bag(rank), bag(rank)].concat();
+                    Jagged::from_lengths(&model.names(), 2, &[3; 4], ids, None).expect("a batch")
+                };
+                let steps: Vec<Vec<_>> =
+                    (0..50).map(|_| (0..4).map(&mut batch).collect()).collect();
+                let mut one = one_process(&one_model, &steps, Upstream::Output);
+                // Nothing is left in the slot of the replica alone.
+                for table in &mut one.tables {
+                    table.state.push(vec![0.0; table.state[0].len()]);
+                }
+                let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
+                assert_near(&model, &ranks, &one, 1e-5, &format!("{kind}, {placement:?}"));
+                assert_replicas_equal(&ranks, &format!("{kind}, {placement:?}"));
             }
         }
     }
