@@ -1,6 +1,6 @@
 //! Embedding tables over ranks: the same result as one process.
 //!
-//! A [`Plan`](emb_shard::Plan) says which rank stores which rows and columns. A step is a chain of
+//! A [`Plan`] says which rank stores which rows and columns. A step is a chain of
 //! types, each made from the one before, so that a wrong order doesn't compile:
 //!
 //! ```text
