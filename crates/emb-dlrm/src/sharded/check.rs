@@ -83,9 +83,8 @@ fn check_tier(table: &str, tier: &Tier) -> Result<()> {
         Exchange::Local | Exchange::Reduce { over: Path::Flat } => {}
         other => return refuse(table, format!("exchange {other} isn't executed, only reduce")),
     }
-    match tier.sync {
-        ReplicaSync::None | ReplicaSync::Weights { .. } | ReplicaSync::Gradients => {}
-        other => return refuse(table, format!("sync {other} isn't executed")),
+    if tier.sync == ReplicaSync::FullyShardedReplicas {
+        return refuse(table, format!("sync {} isn't executed", tier.sync));
     }
     let group = tier.mesh.group_ranks();
     for (number, block) in tier.blocks.iter().enumerate() {
@@ -116,9 +115,6 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
     let exact = tier.sync == ReplicaSync::Gradients;
     match scaling.rule {
         ReplicaRule::None => {}
-        ReplicaRule::History if planned > 1 => {
-            return refuse(&spec.name, "replica rule history isn't executed");
-        }
         ReplicaRule::Exact if !exact && planned > 1 => {
             let what =
                 format!("replica rule exact needs sync gradients, the plan has {}", tier.sync);
@@ -146,7 +142,9 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
 pub(super) fn gradient_scale(spec: &TableSpec, tier: &Tier) -> f32 {
     let mean = spec.optimizer.replica().gradients == GroupGradient::Mean;
     match tier.sync {
-        ReplicaSync::Weights { .. } if mean => tier.mesh.replicas() as f32,
+        ReplicaSync::Weights { .. } | ReplicaSync::TouchedRows { .. } if mean => {
+            tier.mesh.replicas() as f32
+        }
         _ => 1.0,
     }
 }

@@ -4,6 +4,8 @@ use super::check::tier_of;
 use super::error::Result;
 use super::layout::Layout;
 use super::no_set;
+use super::sync::widths;
+use super::touched::TouchedRows;
 use emb_comm::Collective;
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, RowGradients, TableSpec};
 use emb_optim::{RowRule, Rule, RuleVisitor};
@@ -25,6 +27,10 @@ pub(super) struct Class<B: Backend, C> {
     pub(super) rows_map: FeatureMap,
     /// How the replicas of each stored part are kept equal.
     pub(super) syncs: Vec<ReplicaSync>,
+    /// Rows and elements of a row, weights and state, of each stored part.
+    pub(super) sizes: Vec<(usize, usize)>,
+    /// The rows touched since the last sync, of parts whose sync wants to know.
+    pub(super) touched_since: Vec<Option<TouchedRows>>,
     /// Whether any table of the class, stored here or not, sums gradients over its replicas.
     pub(super) sums_gradients: bool,
     /// Whether any table of the class has a rule that needs the statistic of cut rows.
@@ -83,10 +89,15 @@ impl<B: Backend, C: Collective> Class<B, C> {
             let tier = tier_of(plan, table)?;
             sums_gradients |= tier.sync == ReplicaSync::Gradients && replica_count > 1;
             shares_statistics |= tier.blocks.len() > 1 && uses_statistic(&specs[table]);
-            if let ReplicaSync::Weights { every } = tier.sync {
+            if let ReplicaSync::Weights { every } | ReplicaSync::TouchedRows { every } = tier.sync {
                 periods.push(u64::from(every.get()));
             }
         }
+        let touched_since = syncs.iter().zip(&local).map(|(sync, spec)| {
+            let wanted = matches!(sync, ReplicaSync::TouchedRows { .. });
+            wanted.then(|| TouchedRows::new(spec.rows))
+        });
+        let touched_since = touched_since.collect();
         periods.sort_unstable();
         periods.dedup();
         Ok(Self {
@@ -96,6 +107,11 @@ impl<B: Backend, C: Collective> Class<B, C> {
             tables,
             map: own,
             rows_map,
+            sizes: local
+                .iter()
+                .map(|spec| (spec.rows as usize, widths(spec).iter().sum()))
+                .collect(),
+            touched_since,
             syncs,
             sums_gradients,
             shares_statistics,

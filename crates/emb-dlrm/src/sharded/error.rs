@@ -18,6 +18,9 @@ pub enum Error {
     /// A kernel refused its input or ran out of memory.
     #[error(transparent)]
     Kernel(#[from] emb_kernels::Error),
+    /// Optimizer state that doesn't fit together.
+    #[error(transparent)]
+    Optimizer(#[from] emb_optim::Error),
     /// A collective failed, or a peer gave up.
     #[error(transparent)]
     Comm(#[from] emb_comm::Error),

@@ -1,6 +1,6 @@
 //! Embedding tables over ranks: the same result as one process.
 //!
-//! A [`Plan`](emb_shard::Plan) says which rank stores which rows and columns. A step is a chain of
+//! A [`Plan`] says which rank stores which rows and columns. A step is a chain of
 //! types, each made from the one before, so that a wrong order doesn't compile:
 //!
 //! ```text
@@ -31,6 +31,7 @@ mod layout;
 mod pool;
 mod route;
 mod sync;
+mod touched;
 mod update;
 
 pub use error::{Error, Result};
@@ -98,8 +99,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     ///
     /// # Errors
     /// By table name, what of the plan can't be executed: several tiers, an order of rows, permuted
-    /// rows, exchanges other than `Local` and flat `Reduce`, syncs other than `Weights` and
-    /// `Gradients`, two column blocks of one table on one rank, `max_norm` with column cuts,
+    /// rows, exchanges other than `Local` and flat `Reduce`, fully sharded
+    /// replicas, two column blocks of one table on one rank, `max_norm` with column cuts,
     /// replica rules that don't fit, features without pooling. Tables that aren't the plan's, a
     /// world of another size. A peer that fails.
     #[expect(clippy::too_many_arguments, reason = "those of one process, and where they live")]

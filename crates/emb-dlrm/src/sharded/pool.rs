@@ -102,6 +102,13 @@ impl<B: Backend> Staged<B> {
         self.arrived.samples.iter().sum()
     }
 
+    /// The ids of a feature, all ranks of the group.
+    pub(super) fn ids(&self, feature: usize) -> &[i64] {
+        let total = self.total();
+        let at = |bag: usize| self.arrived.offsets[bag] as usize;
+        &self.arrived.ids[at(feature * total)..at((feature + 1) * total)]
+    }
+
     pub(super) fn view(&self) -> JaggedView<'_, B> {
         JaggedView {
             names: &self.arrived.names,

@@ -1,10 +1,11 @@
 //! Replicas made equal: the mean of weights and of every optimizer slot.
 
 use super::error::Result;
+use super::touched::{TouchedRows, runs, union};
 use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
-use emb_optim::Extent;
+use emb_optim::{Extent, ReplicaSync as Merge, fold_history};
 use emb_shard::ReplicaSync;
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -12,7 +13,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// an evaluation, a checkpoint, the end of a run. Every rank calls it.
     ///
     /// Weights and optimizer state become `w0 + sum(w_m - w0) / M`, in replica order, so that equal
-    /// replicas stay bitwise as they are, and all are bitwise equal afterwards.
+    /// replicas stay bitwise as they are, and all are bitwise equal afterwards. With replica rule
+    /// `history` the squares that each replica kept for itself are added up instead.
     ///
     /// # Errors
     /// A peer that fails, a device that fails.
@@ -48,22 +50,15 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
 
 impl<B: Backend, C: Collective> Class<B, C> {
     /// Averages the tables whose period is `due`: two collectives for every [`ROUND`] elements,
-    /// however many tables.
+    /// however many tables, and two more where only touched rows travel.
     fn sync(&mut self, backend: &mut B, due: impl Fn(u64) -> bool) -> Result<()> {
         if !self.periods.iter().any(|&every| due(every)) {
             return Ok(());
         }
         let Some(replicas) = &mut self.replicas else { return Ok(()) };
-        let of = |sync: &ReplicaSync| match sync {
-            ReplicaSync::Weights { every } => due(u64::from(every.get())),
-            _ => false,
-        };
-        let specs = B::specs(&self.tables);
-        let chosen = (0..self.syncs.len()).filter(|&t| of(&self.syncs[t]));
-        let sizes: Vec<_> =
-            chosen.map(|t| (t, specs[t].rows as usize, widths(&specs[t]).iter().sum())).collect();
+        let pieces = pieces(replicas, &self.syncs, &mut self.touched_since, &self.sizes, due)?;
         // Replicas store the same parts, hence take the same rounds.
-        for round in rounds(&sizes) {
+        for round in rounds(&pieces) {
             let mut mine = Vec::new();
             for piece in &round {
                 let (weights, state) = read(backend, &mut self.tables, piece)?;
@@ -72,9 +67,11 @@ impl<B: Backend, C: Collective> Class<B, C> {
                     mine.extend_from_slice(slot);
                 }
             }
-            let mean = mean(replicas, &mine)?;
+            let mut mean = mean(replicas, &mine)?;
             let mut at = 0;
             for piece in &round {
+                let spec = &B::specs(&self.tables)[piece.table];
+                fold(spec, piece.rows, replicas.world(), &mut mean[at..])?;
                 let (old, new) = (&mine[at..], &mean[at..]);
                 at += write_changed(backend, &mut self.tables, piece, old, new)?;
             }
@@ -95,21 +92,55 @@ pub(super) struct Piece {
     pub(super) rows: usize,
 }
 
-/// Cuts tables, given as (position, rows, elements of a row), into rounds of about [`ROUND`]
-/// elements, at least a row each.
-fn rounds(tables: &[(usize, usize, usize)]) -> Vec<Vec<Piece>> {
+/// What is to be averaged, each with the elements of a row. `sizes` are the rows of stored parts and
+/// the elements of a row; two collectives where only touched rows of some travel.
+fn pieces<C: Collective>(
+    replicas: &mut C,
+    syncs: &[ReplicaSync],
+    touched: &mut [Option<TouchedRows>],
+    sizes: &[(usize, usize)],
+    due: impl Fn(u64) -> bool,
+) -> Result<Vec<(Piece, usize)>> {
+    let mut pieces = Vec::new();
+    let (mut some, mut lists) = (Vec::new(), Vec::new());
+    for (table, (sync, &(rows, elements))) in syncs.iter().zip(sizes).enumerate() {
+        match (sync, &mut touched[table]) {
+            (ReplicaSync::Weights { every }, _) if due(every.get().into()) => {
+                pieces.push((Piece { table, first: 0, rows }, elements));
+            }
+            (ReplicaSync::TouchedRows { every }, Some(touched)) if due(every.get().into()) => {
+                some.push(table);
+                lists.push(touched.take());
+            }
+            _ => {}
+        }
+    }
+    if !some.is_empty() {
+        for (table, list) in some.into_iter().zip(union(replicas, &lists)?) {
+            let runs = runs(&list);
+            let piece = |(first, rows)| (Piece { table, first, rows }, sizes[table].1);
+            pieces.extend(runs.map(piece));
+        }
+    }
+    Ok(pieces)
+}
+
+/// Cuts pieces, given with the elements of a row, into rounds of about [`ROUND`] elements, at least
+/// a row each.
+fn rounds(pieces: &[(Piece, usize)]) -> Vec<Vec<Piece>> {
     let (mut rounds, mut round, mut room) = (Vec::new(), Vec::new(), ROUND);
-    for &(table, rows, elements) in tables {
-        let mut first = 0;
-        while first < rows {
-            if room < elements && !round.is_empty() {
+    for (piece, elements) in pieces {
+        let end = piece.first + piece.rows;
+        let mut first = piece.first;
+        while first < end {
+            if room < *elements && !round.is_empty() {
                 rounds.push(std::mem::take(&mut round));
                 room = ROUND;
             }
-            let n = (room / elements).clamp(1, rows - first);
-            round.push(Piece { table, first, rows: n });
-            first += n;
-            room = room.saturating_sub(n * elements);
+            let rows = (room / elements).clamp(1, end - first);
+            round.push(Piece { table: piece.table, first, rows });
+            first += rows;
+            room = room.saturating_sub(rows * elements);
         }
     }
     if !round.is_empty() {
@@ -132,7 +163,7 @@ pub(super) fn read<B: Backend>(
 }
 
 /// Elements of a row of the weights and of each slot.
-fn widths(spec: &TableSpec) -> Vec<usize> {
+pub(super) fn widths(spec: &TableSpec) -> Vec<usize> {
     let slots = spec.optimizer.slots().iter().map(|slot| match slot.extent {
         Extent::Row => 1,
         Extent::Element => spec.dim,
@@ -158,6 +189,27 @@ fn mean<C: Collective>(replicas: &mut C, mine: &[f32]) -> Result<Vec<f32>> {
     let mut whole = vec![0.0; mine.len()];
     replicas.all_gather_v::<f32>(&mean, &mut whole, &shares)?;
     Ok(whole)
+}
+
+/// Where squares of each replica have a slot of their own, their sum goes to the common one:
+/// `values` are the weights and slots of `rows` rows, averaged over `replicas`.
+fn fold(spec: &TableSpec, rows: usize, replicas: usize, values: &mut [f32]) -> Result<()> {
+    if spec.optimizer.replica_sync() != Merge::MeanWithHistory {
+        return Ok(());
+    }
+    let slots = spec.optimizer.slots();
+    let place = |name: &str| {
+        let slot = slots.iter().position(|slot| slot.name == name);
+        let slot = slot.expect("invariant: the rule with history has both slots");
+        let widths = widths(spec);
+        let start: usize = widths[..=slot].iter().sum();
+        start * rows..(start + widths[slot + 1]) * rows
+    };
+    let (sum, local) = (place("sum"), place("sum_local"));
+    let (before, after) = values.split_at_mut(local.start);
+    let local = &mut after[..local.len()];
+    let total: Vec<f32> = local.iter().map(|mean| mean * replicas as f32).collect();
+    Ok(fold_history(&mut before[sum], local, &total)?)
 }
 
 /// Writes the rows that differ, so that memory of rows that nobody touched stays untouched.
@@ -202,7 +254,11 @@ mod tests {
             vec![(0, 2, 3 * ROUND), (1, 7, 1)],
             vec![(0, 100_000, 65), (2, 1, 3), (3, ROUND, 2)],
         ] {
-            let rounds = rounds(&tables);
+            let whole = |&(table, rows, elements): &(usize, usize, usize)| {
+                (Piece { table, first: 0, rows }, elements)
+            };
+            let pieces: Vec<_> = tables.iter().map(whole).collect();
+            let rounds = rounds(&pieces);
             for round in &rounds {
                 let elements = |piece: &Piece| {
                     let found = tables.iter().find(|(t, ..)| *t == piece.table);

@@ -20,6 +20,11 @@ impl<B: Backend, C: Collective> Class<B, C> {
         gradient: &[f32],
         step: u64,
     ) -> Result<()> {
+        for (f, feature) in self.map.features().iter().enumerate() {
+            if let Some(touched) = &mut self.touched_since[feature.table] {
+                touched.add(bags.ids(f));
+            }
+        }
         let (rows, cols) = (bags.total(), self.layout.own().width);
         let buffer = upload(backend, gradient)?;
         let pooled = Mat::new(B::view(&buffer, 0..gradient.len()), rows, cols);

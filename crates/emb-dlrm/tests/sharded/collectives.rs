@@ -1,6 +1,6 @@
 //! How many collectives a step takes.
 
-use crate::replicas::weights;
+use crate::replicas::{touched_rows, weights};
 use crate::support::{Model, Random, Upstream, cpu};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::Error;
@@ -45,6 +45,8 @@ fn collectives_of_a_step_do_not_grow_with_tables() {
         (2, PlaceOptions { sync: Some(weights(1)), ..row_wise }, false, 6),
         // Not due after one step.
         (2, PlaceOptions { sync: Some(weights(2)), ..row_wise }, false, 4),
+        // And how many rows were touched, and which.
+        (2, PlaceOptions { sync: Some(touched_rows(1)), ..row_wise }, false, 8),
         // And counts, rows and gradients of the replicas.
         (2, PlaceOptions { sync: gradients, ..table_wise }, false, 7),
         (2, PlaceOptions { sync: gradients, ..column_wise }, false, 8),

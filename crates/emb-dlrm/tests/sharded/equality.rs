@@ -43,8 +43,12 @@ fn random_model(random: &mut Random) -> Model {
     let tables = 1 + random.below(5);
     let shapes: Vec<_> = (0..tables)
         .map(|_| {
-            let rows = random.pick(&[1, 2, 5, 17, 60, 200]);
-            (rows, random.pick(&dims), 1 + random.below(2))
+            // Not so few weights that all pass through zero: their norm is what errors are
+            // measured by.
+            let dim = random.pick(&dims);
+            let fewest = if dim < 10 { 3 } else { 0 };
+            let rows = [1, 2, 5, 17, 60, 200][fewest..].to_vec();
+            (random.pick(&rows), dim, 1 + random.below(2))
         })
         .collect();
     let mut model = Model::new(&shapes, RuleKind::Sgd, Pooling::Sum);
@@ -182,5 +186,50 @@ fn summed_gradients_of_replicas_equal_one_process() {
         let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
         assert_near(&model, &ranks, &one, 1e-5, &format!("seed {seed}\n{plan}"));
         crate::support::assert_replicas_equal(&ranks, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn ranks_without_per_sample_weights_count_as_weights_of_one() {
+    for placement in placements() {
+        let model = Model::new(&[(37, 10, 2), (3, 3, 1)], RuleKind::AdaGrad, Pooling::Mean);
+        let mesh = Mesh::new(3, 3, Layout::Strided).expect("a mesh");
+        let plan = PlanBuilder::new(mesh).all(placement).build(&model.tables()).expect("a plan");
+        let mut random = Random::new(2);
+        let mut step = |_| {
+            let weighted = model.batches(&mut random, &[3], true);
+            [weighted, model.batches(&mut random, &[0, 4], false)].concat()
+        };
+        let steps: Vec<_> = (0..10).map(&mut step).collect();
+        let one = one_process(&model, &steps, Upstream::Output);
+        let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
+        assert_near(&model, &ranks, &one, 1e-5, &format!("{placement:?}"));
+    }
+}
+
+#[test]
+fn rows_over_a_node_and_grids_equal_one_process() {
+    let cut = RowCut::Even;
+    for (k, kind) in RuleKind::ALL.into_iter().enumerate() {
+        let model = Model::new(&[(37, 10, 2), (3, 3, 1), (50, 64, 1)], kind, Pooling::Mean);
+        for (group, layout) in [(8, Layout::Strided), (4, Layout::Contiguous)] {
+            let sync = (group == 4).then_some(ReplicaSync::Gradients);
+            let mesh = Mesh::new(8, group, layout).expect("a mesh");
+            let mut builder = PlanBuilder::new(mesh).node_ranks(2);
+            let placements = [
+                Placement::TableRowWise { cut, node: None },
+                Placement::Grid { cut: RowCut::Modulo, parts: Some(2) },
+                Placement::Grid { cut, parts: None },
+            ];
+            for (spec, placement) in model.specs.iter().zip(placements) {
+                let options = PlaceOptions { sync, ..placement.into() };
+                builder = builder.table(spec.name.clone(), options);
+            }
+            let plan = builder.build(&model.tables()).expect("a plan");
+            let steps = steps(&model, &mut Random::new(k as u64), 8, 50, k % 2 == 0);
+            let one = one_process(&model, &steps, Upstream::Output);
+            let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
+            assert_near(&model, &ranks, &one, 1e-5, &format!("{kind}\n{plan}"));
+        }
     }
 }

@@ -10,7 +10,6 @@ use emb_shard::{
     Block, ColRange, Exchange, Layout, Mesh, Owners, Path, Per, PlaceOptions, Placement, Plan,
     PlanBuilder, PlanSpec, ReplicaSync, RowMap, RowOrder, RowRange, TablePlan, Tier,
 };
-use std::num::NonZeroU32;
 use std::sync::Mutex;
 
 fn model() -> Model {
@@ -60,14 +59,12 @@ fn plans_that_cannot_be_executed_are_refused_by_name() {
     let base = PlaceOptions::from(Placement::TableWise { owner: None });
     let sync = |sync| placed(PlaceOptions { sync: Some(sync), ..base });
     let exchange = |exchange| placed(PlaceOptions { exchange: Some(exchange), ..base });
-    let every = NonZeroU32::MIN;
     let backwards: Vec<u64> = (0..12).rev().collect();
     let order = RowOrder::new(backwards.clone()).expect("an order");
     let permuted = RowMap::permuted(backwards, whole(12)).expect("a map");
     let even = RowMap::even(12, 2).expect("a map");
     let modulo = RowMap::modulo(12, 2).expect("a map");
     for (plan, what) in [
-        (sync(ReplicaSync::TouchedRows { every }), "sync touched rows/1 isn't executed"),
         (sync(ReplicaSync::FullyShardedReplicas), "sync fully sharded isn't executed"),
         (exchange(Exchange::Unique { per: Per::Rank }), "exchange unique isn't executed"),
         (
@@ -120,7 +117,7 @@ fn optimizers_that_do_not_fit_the_plan_are_refused_by_name() {
     };
     for (config, plan, what) in [
         (OptimizerConfig { max_norm: Some(1.0), ..sgd }, &columns, "max_norm needs whole rows"),
-        (scaled(ReplicaRule::History, 2), &averaged, "replica rule history isn't executed"),
+        (scaled(ReplicaRule::History, 4), &averaged, "over 4 replicas, the plan has 2"),
         (scaled(ReplicaRule::Exact, 2), &averaged, "replica rule exact needs sync gradients"),
         (scaled(ReplicaRule::Moment, 3), &averaged, "over 3 replicas, the plan has 2"),
     ] {

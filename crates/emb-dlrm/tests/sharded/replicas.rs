@@ -2,15 +2,20 @@
 
 use crate::equality::steps;
 use crate::support::{
-    Model, Random, Upstream, assert_near, assert_replicas_equal, cases, one_process, over_ranks,
+    Model, Random, Upstream, assert_near, assert_replicas_equal, bits, cases, one_process,
+    over_ranks,
 };
-use emb_kernels::Pooling;
-use emb_optim::RuleKind;
+use emb_kernels::{Jagged, Pooling};
+use emb_optim::{ReplicaRule, ReplicaScaling, RuleKind};
 use emb_shard::{Layout, Mesh, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut};
 use std::num::NonZeroU32;
 
 pub(crate) fn weights(every: u32) -> ReplicaSync {
     ReplicaSync::Weights { every: NonZeroU32::new(every).expect("a period") }
+}
+
+pub(crate) fn touched_rows(every: u32) -> ReplicaSync {
+    ReplicaSync::TouchedRows { every: NonZeroU32::new(every).expect("a period") }
 }
 
 fn placements() -> [Placement; 3] {
@@ -84,5 +89,78 @@ fn a_table_larger_than_one_round_of_a_sync_is_averaged_whole() {
     for (got, expected) in [0, 2].map(|t| (&ranks[0].tables[t], &one.tables[t])) {
         let same = got.weights.iter().zip(&expected.weights).filter(|(a, b)| a == b).count();
         assert!(same > 0 && same < got.weights.len());
+    }
+}
+
+#[test]
+fn touched_rows_alone_give_the_bits_of_whole_tables() {
+    for (k, kind) in RuleKind::ALL.into_iter().enumerate() {
+        for (l, layout) in [Layout::Strided, Layout::Contiguous].into_iter().enumerate() {
+            let mut model =
+                Model::new(&[(300, 10, 2), (3, 3, 1), (90, 64, 1)], kind, Pooling::Mean);
+            model.specs[2].dtype = emb_kernels::Dtype::F16;
+            let mesh = Mesh::new(6, [2, 3][(k + l) % 2], layout).expect("a mesh");
+            let mut random = Random::new(k as u64);
+            let steps = steps(&model, &mut random, 6, 8, k % 2 == 0);
+            let run = |sync: ReplicaSync| {
+                let mut builder = PlanBuilder::new(mesh);
+                for (spec, placement) in model.specs.iter().zip(placements()) {
+                    let options = PlaceOptions { sync: Some(sync), ..placement.into() };
+                    builder = builder.table(spec.name.clone(), options);
+                }
+                let plan = builder.build(&model.tables()).expect("a plan");
+                over_ranks(&model, &plan, &steps, Upstream::Output)
+            };
+            let (touched, whole) = (run(touched_rows(3)), run(weights(3)));
+            assert_replicas_equal(&touched, &format!("{kind}, {layout:?}"));
+            for (touched, whole) in touched.iter().zip(&whole) {
+                for (touched, whole) in touched.tables.iter().zip(&whole.tables) {
+                    assert!(bits(touched) == bits(whole), "{kind}, {layout:?}");
+                }
+            }
+        }
+    }
+}
+
+/// With replica rule `history` a row that one replica alone touches takes the steps of one process:
+/// its square is counted in one-process units, and the mean of the replicas' steps is that step.
+#[test]
+fn history_of_rows_with_one_replica_each_equals_one_process() {
+    for kind in [RuleKind::AdaGrad, RuleKind::RowWiseAdaGrad] {
+        for (k, placement) in placements().into_iter().enumerate() {
+            for sync in [weights(1), touched_rows(1)] {
+                let one_model = Model::new(&[(40, 10, 1), (40, 3, 1)], kind, Pooling::Sum);
+                let mut model = one_model.clone();
+                for spec in &mut model.specs {
+                    let mut config = *spec.optimizer.config();
+                    config.replica = ReplicaScaling::new(ReplicaRule::History, 2);
+                    spec.optimizer = config.build().expect("valid");
+                }
+                let mesh = Mesh::new(4, 2, Layout::Strided).expect("a mesh");
+                let options = PlaceOptions { sync: Some(sync), ..placement.into() };
+                let plan =
+                    PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+                // Group `g` of two: ranks g and g + 2. Its rows are those with the parity of g.
+                let mut random = Random::new(k as u64);
+                let mut bag = |rank: usize| {
+                    let id = |_| (2 * random.below(20) + rank % 2) as i64;
+                    (0..6).map(id).collect::<Vec<_>>()
+                };
+                let mut batch = |rank: usize| {
+                    let ids = [bag(rank), bag(rank)].concat();
+                    Jagged::from_lengths(&model.names(), 2, &[3; 4], ids, None).expect("a batch")
+                };
+                let steps: Vec<Vec<_>> =
+                    (0..50).map(|_| (0..4).map(&mut batch).collect()).collect();
+                let mut one = one_process(&one_model, &steps, Upstream::Output);
+                // Nothing is left in the slot of the replica alone.
+                for table in &mut one.tables {
+                    table.state.push(vec![0.0; table.state[0].len()]);
+                }
+                let ranks = over_ranks(&model, &plan, &steps, Upstream::Output);
+                assert_near(&model, &ranks, &one, 1e-5, &format!("{kind}, {placement:?}"));
+                assert_replicas_equal(&ranks, &format!("{kind}, {placement:?}"));
+            }
+        }
     }
 }
