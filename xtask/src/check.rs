@@ -5,7 +5,7 @@ use crate::{Failure, layers, tidy, violation};
 use std::time::Instant;
 
 /// Crates that the sharded embedding collection alone must not bring: the CLI's and the readers'.
-const NOT_IN_THE_CORE: [&str; 6] = ["clap", "flate2", "indicatif", "rand_distr", "sha2", "zstd"];
+const NOT_IN_THE_CORE: [&str; 4] = ["clap", "flate2", "indicatif", "zstd"];
 
 /// One step: its name, what to do when it fails, and its work.
 struct Step {

@@ -58,11 +58,11 @@ fn a_soft_label_of_strange_bytes_is_refused() {
 
 #[test]
 fn compressed_bombs_are_read_in_bounded_memory() {
-    // Other tests run at the same time and may add some tens of MiB to the peak.
-    // 256 MiB of one byte without a line end, 256 KiB and less when compressed.
-    const BYTES: usize = 256 << 20;
+    // Other tests run at the same time and may add to the peak, but not as much as the whole file has.
+    // 512 MiB of one byte without a line end, half a MiB and less when compressed.
+    const BYTES: usize = 512 << 20;
     let folder = Folder::new();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut frames = zstd::Encoder::new(Vec::new(), 1).expect("an encoder");
     let block = vec![b'1'; 1 << 20];
     for _ in 0..BYTES / block.len() {
@@ -78,7 +78,7 @@ fn compressed_bombs_are_read_in_bounded_memory() {
         let error = read_file(&path, skipping()).expect_err("no good row").to_string();
         assert!(error.contains("0 rows (1 bad rows were skipped"), "{error}");
         let grown = peak_kib().zip(before).map(|(after, before)| after - before);
-        assert!(grown.is_none_or(|kib| kib < 128 << 10), "{grown:?} KiB more");
+        assert!(grown.is_none_or(|kib| kib < 384 << 10), "{grown:?} KiB more");
     }
 }
 
