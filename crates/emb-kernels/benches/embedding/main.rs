@@ -14,11 +14,14 @@
 //!
 //! With `PEER_DATA` set to a folder of index files (`idx_<config>_<distribution>.bin`, little-endian
 //! `i64` of shape `[batches, tables, batch, ids]`) those are used, else the same kind is drawn.
+//! With `PEER_RESULTS` set to a file of other libraries' results, the fastest of them stands beside
+//! each cell, with its time over ours.
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod clock;
 mod config;
 mod memory;
+mod peers;
 
 use clock::median_ms;
 use config::{CONFIGS, Config, Indices};
@@ -38,10 +41,11 @@ struct Options {
 fn main() {
     let options = options();
     let peak = memory::Peak::measure(&options);
+    let peers = peers::Peers::load();
     if !options.json {
         println!("stream read {:.1} GB/s, one thread", peak.stream);
         println!(
-            "{:44} {:>9} {:>9} {:>7} {:>6} {:>8}",
+            "{:44} {:>9} {:>9} {:>7} {:>6} {:>8}  peer",
             "cell", "ms", "rows/us", "GB/s", "%", "samples"
         );
     }
@@ -55,7 +59,7 @@ fn main() {
                 for dtype in [Dtype::F32, Dtype::F16] {
                     for threads in [1, 2] {
                         let cell = Cell { config, distribution, name, optimizer, dtype, threads };
-                        cell.run(&options, &indices, &peak);
+                        cell.run(&options, &indices, &peak, &peers);
                     }
                 }
             }
@@ -124,7 +128,7 @@ impl Cell<'_> {
         format!("{pass}/{}/{distribution}/{name}/{dtype}/{threads}", config.name)
     }
 
-    fn run(&self, options: &Options, indices: &Indices, peak: &memory::Peak) {
+    fn run(&self, options: &Options, indices: &Indices, peak: &memory::Peak, peers: &peers::Peers) {
         let forward = wanted(options, &self.label("forward")) && self.name == "rowwise_adagrad";
         let train = wanted(options, &self.label("train"));
         if !forward && !train {
@@ -159,12 +163,19 @@ impl Cell<'_> {
             let gb = bytes / ms / 1e6;
             let share = 100.0 * gb / peak.rows(row as usize, self.threads);
             let (cell, rows) = (self.label(pass), lookups / ms / 1e3);
+            let peer = peers.fastest(&cell);
             if options.json {
+                let peer = peer.map_or(String::new(), |(name, peer_ms)| {
+                    format!(",\"peer\":\"{name}\",\"peer_ms\":{peer_ms:.4}")
+                });
                 println!(
-                    "{{\"cell\":\"{cell}\",\"ms\":{ms:.4},\"gb_per_s\":{gb:.3},\"percent\":{share:.1},\"samples\":{samples}}}"
+                    "{{\"cell\":\"{cell}\",\"ms\":{ms:.4},\"gb_per_s\":{gb:.3},\"percent\":{share:.1},\"samples\":{samples}{peer}}}"
                 );
             } else {
-                println!("{cell:44} {ms:9.2} {rows:9.1} {gb:7.2} {share:6.0} {samples:8}");
+                let peer = peer.map_or(String::new(), |(name, peer_ms)| {
+                    format!("{name} {peer_ms:.2} ({:.2} x)", peer_ms / ms)
+                });
+                println!("{cell:44} {ms:9.2} {rows:9.1} {gb:7.2} {share:6.0} {samples:8}  {peer}");
             }
         }
     }
