@@ -6,7 +6,7 @@ use emb_dlrm::model::{Interaction, Shape};
 use emb_dlrm::train::{Rates, Samples, Trainer};
 use emb_dlrm::{Dlrm, EmbeddingBags};
 use emb_kernels::{Backend, Cpu, CpuOptions, Feature, Jagged, PairOrder, Pooling, TableSpec};
-use emb_optim::{DenseOptimizer, Optimizer, OptimizerConfig, RuleKind, Schedule};
+use emb_optim::{DenseOptimizer, Extent, Optimizer, OptimizerConfig, RuleKind, Schedule, Slot};
 use support::Golden;
 
 #[test]
@@ -137,7 +137,12 @@ impl Setup {
             EmbeddingBags::new(&mut cpu, &specs, features, lrs, self.dim, 1).expect("tables");
         for (t, &rows) in self.rows.iter().enumerate() {
             let weights = self.golden.f32(&format!("init.{}", table_weight(t)));
-            let state: Vec<Vec<f32>> = slots.iter().map(|_| vec![0.0; rows as usize]).collect();
+            let width = |slot: &Slot| match slot.extent {
+                Extent::Row => rows as usize,
+                Extent::Element => weights.len(),
+            };
+            let state: Vec<Vec<f32>> =
+                slots.iter().map(|slot| vec![table.0.initial_state(*slot); width(slot)]).collect();
             cpu.write_rows(bags.tables_mut(), t, 0, &weights, &state).expect("rows");
         }
         let dense_rule = DenseOptimizer::new(dense.0).expect("a dense rule");
@@ -255,9 +260,13 @@ fn first_step(setup: &Setup) {
 }
 
 fn read_table(trainer: &mut Trainer<Cpu>, t: usize, rows: usize, dim: usize) -> Vec<f32> {
-    let slots = trainer.model.embeddings.specs()[t].optimizer.slots().len();
+    let slots = trainer.model.embeddings.specs()[t].optimizer.slots();
     let mut weights = vec![0.0; rows * dim];
-    let mut state = vec![vec![0.0; rows]; slots];
+    let width = |slot: &Slot| match slot.extent {
+        Extent::Row => rows,
+        Extent::Element => rows * dim,
+    };
+    let mut state: Vec<Vec<f32>> = slots.iter().map(|slot| vec![0.0; width(slot)]).collect();
     let Trainer { backend, model, .. } = trainer;
     backend.read_rows(model.embeddings.tables_mut(), t, 0, &mut weights, &mut state).expect("rows");
     weights
