@@ -14,12 +14,13 @@ const FILE_HELP: &str = r#"A file has the flags as keys, and tables and features
     batch-size = 512
 
     [[table]]
-    name = "user"                 # rows, dim, type, init, optimizer, lr: as the flags where left out
+    name = "user"                 # what is left out is as the flags say
     rows = 1000000                # one more row is kept for missing values
     dim = 32
     optimizer = "adam"
     lr = 0.001
     init = [-0.01, 0.01]          # uniform; one number: constant
+    type = "bf16"                 # f32, f16, bf16
 
     [[feature]]
     name = "C1"                   # the column it reads; or: column = "C1"
