@@ -42,8 +42,8 @@ fn main() {
         let table_wise = Placement::TableWise { owner: None };
         let row_wise = Placement::RowWise { cut: RowCut::Even };
         for (name, placement) in [("table-wise", table_wise), ("row-wise", row_wise)] {
-            let mut phases = steps(&plan(&placement, touched_rows()), &batches, options.steps);
-            phases.push(whole(&plan(&placement, weights()), &batches, options.syncs));
+            let mut phases = steps(&plan(placement, touched_rows()), &batches, options.steps);
+            phases.push(whole(&plan(placement, weights()), &batches, options.syncs));
             for (phase, measured) in PHASES.iter().zip(phases) {
                 let Phase { mut times, bytes } = measured;
                 times.sort_by(f64::total_cmp);
@@ -80,8 +80,8 @@ impl Arguments {
             let mut number = |or| args.next().and_then(|word| word.parse().ok()).unwrap_or(or);
             match arg.as_str() {
                 "--bench" => {}
-                "--steps" => options.steps = number(40),
-                "--syncs" => options.syncs = number(3),
+                "--steps" => options.steps = number(40).max(1),
+                "--syncs" => options.syncs = number(3).max(1),
                 _ => options.names.push(arg),
             }
         }
@@ -113,12 +113,12 @@ fn weights() -> ReplicaSync {
     ReplicaSync::Weights { every: NEVER }
 }
 
-fn plan(placement: &Placement, sync: ReplicaSync) -> Plan {
+fn plan(placement: Placement, sync: ReplicaSync) -> Plan {
     let table =
         |t| Table::new(format!("t{t}"), ROWS, DIM, TableOptions::default()).expect("a table");
     let tables = Tables::new((0..TABLES).map(table).collect()).expect("tables");
     let mesh = Mesh::new(WORLD as u32, GROUP, Layout::Strided).expect("a mesh");
-    let options = PlaceOptions { sync: Some(sync), ..PlaceOptions::from(placement.clone()) };
+    let options = PlaceOptions { sync: Some(sync), ..PlaceOptions::from(placement) };
     PlanBuilder::new(mesh).all(options).build(&tables).expect("a plan")
 }
 

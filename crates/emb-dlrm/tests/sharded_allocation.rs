@@ -55,7 +55,7 @@ fn allocations(placed: &[PlaceOptions], kind: RuleKind, weighted: bool) -> usize
     let tables = Tables::new(names().into_iter().map(table).collect()).expect("tables");
     let mut builder = PlanBuilder::new(Mesh::new(4, 2, Layout::Strided).expect("a mesh"));
     for (name, options) in names().into_iter().zip(placed.iter().cycle()) {
-        builder = builder.table(name, options.clone());
+        builder = builder.table(name, *options);
     }
     let plan = builder.build(&tables).expect("a plan");
     let initial_accumulator = kind.has_accumulator().then_some(0.1);

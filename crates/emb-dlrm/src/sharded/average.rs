@@ -212,7 +212,8 @@ struct Mean {
     equal: Vec<usize>,
     /// `[replicas, share]`.
     all: Vec<f32>,
-    mean: Vec<f32>,
+    /// Of this replica's share.
+    averaged: Vec<f32>,
 }
 
 /// Elements summed at a time.
@@ -235,11 +236,11 @@ impl Mean {
         self.equal.resize(world, share);
         self.all.resize(share * world, 0.0);
         replicas.all_to_all_v::<f32>(mine, &self.shares, &mut self.all, &self.equal)?;
-        self.mean.resize(share, 0.0);
-        let (all, blocks) = (&self.all, self.mean.chunks_mut(BLOCK).enumerate());
+        self.averaged.resize(share, 0.0);
+        let (all, blocks) = (&self.all, self.averaged.chunks_mut(BLOCK).enumerate());
         blocks.for_each(|(block, mean)| mean_of(all, share, block * BLOCK, mean));
         whole.resize(mine.len(), 0.0);
-        Ok(replicas.all_gather_v::<f32>(&self.mean, whole, &self.shares)?)
+        Ok(replicas.all_gather_v::<f32>(&self.averaged, whole, &self.shares)?)
     }
 }
 

@@ -164,9 +164,9 @@ fn assemble(layout: &Layout, sums: &[f32], divisors: &[f32], width: usize, outpu
                 if portion.divide && portion.last {
                     let divisor = divisors[portion.feature * batch + b];
                     // Where the weights sum to 0 there is no mean; the output is 0.
-                    to.iter_mut().for_each(|to| {
+                    for to in to {
                         *to = if divisor == 0.0 { 0.0 } else { *to / divisor };
-                    });
+                    }
                 }
             }
         }

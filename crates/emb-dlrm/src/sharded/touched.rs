@@ -88,7 +88,9 @@ impl UnionMemory {
         for (k, &n) in self.all_lens.iter().enumerate() {
             let (rows, after) = rest.split_at(n as usize);
             if let Some(touched) = &mut touched[tables[k % tables.len()]] {
-                rows.iter().for_each(|&row| touched.insert(row));
+                for &row in rows {
+                    touched.insert(row);
+                }
             }
             rest = after;
         }

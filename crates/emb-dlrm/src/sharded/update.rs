@@ -62,8 +62,7 @@ impl<B: Backend, C: Collective> Class<B, C> {
                 .map(|t| if shared { &statistics.totals[t][..] } else { touched.statistics(t) }),
         );
         backend.apply(tables, touched, &totals, rules, step)?;
-        let lists = totals;
-        statistics.lists.put(lists);
+        statistics.lists.put(totals);
         Ok(())
     }
 
