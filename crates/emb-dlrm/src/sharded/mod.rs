@@ -27,6 +27,7 @@ mod class;
 mod error;
 mod exchange;
 mod gather;
+mod layer;
 mod layout;
 mod pool;
 mod route;
@@ -37,6 +38,7 @@ mod update;
 pub use error::{Error, Result};
 pub use exchange::Exchanged;
 pub use gather::WholeTable;
+pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
 
