@@ -5,7 +5,7 @@ use super::observer::{Event, Observer};
 use super::trainer::{Rates, Samples, Trainer};
 use crate::checkpoint::{self, Manifest, Position};
 use crate::config::{Config, DENSE_COLUMNS, Length, Origin};
-use crate::data::{Batch, Prefetch, Source};
+use crate::data::{Batch, Feed, Source};
 use crate::metrics::EvalReport;
 use crate::model::Dlrm;
 use crate::sources;
@@ -150,14 +150,12 @@ impl<B: Backend> Run<'_, B> {
             rates: self.trainer.rates(begun + 1),
         });
         let limit = self.config.batch_size;
-        let mut data = Prefetch::new(data, limit)?;
+        let mut data = Feed::start(data, limit, 1)?.remove(0);
         data.restart_at(self.row)?;
-        let mut batch = Batch::default();
         let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
         let mut since = Instant::now();
         while self.trainer.step() < last_step {
-            let read = data.next(limit, &mut batch)?;
-            if read == 0 {
+            let Some(share) = data.next()? else {
                 epoch += 1;
                 skipped += data.skipped().total();
                 self.row = 0;
@@ -165,15 +163,16 @@ impl<B: Backend> Run<'_, B> {
                     return self.finish(begun, since, skipped);
                 }
                 rows_of_epoch = 0;
-                data.restart()?;
+                data.restart_at(0)?;
                 continue;
-            }
+            };
+            let read = share.rows;
             self.row += read as u64;
             if read < limit && self.config.drop_last {
                 continue;
             }
             rows_of_epoch += read as u64;
-            self.step(&batch)?;
+            self.step(share.batch)?;
             let due = self.config.eval_every.is_some_and(|every| {
                 self.trainer.step().is_multiple_of(every) && self.trainer.step() < last_step
             });
