@@ -93,8 +93,8 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
         None => {
             let backend = Cpu::new(CpuOptions { threads: config.threads })?;
             let trainer = build(backend, config)?;
-            let only = feeds.pop().expect("invariant: one rank has its data");
-            Rank::new(trainer, config, Some(observer))?.run(only)?
+            let run = Rank::new(trainer, config, Some(observer))?;
+            run.run(feeds.pop().ok_or_else(no_data)?)?
         }
         Some(ranks) => on_ranks(config, ranks, observer, feeds)?,
     };
@@ -120,6 +120,11 @@ fn feeds(config: &Config) -> Result<Vec<Feeds>> {
     Ok(train.into_iter().map(|train| Feeds { train, eval: eval.next().flatten() }).collect())
 }
 
+/// A rank that was given no data to read.
+fn no_data() -> Error {
+    Error::Config("a rank started without its data".into())
+}
+
 /// Trains on threads, one a rank; the report is that of rank 0.
 fn on_ranks<'a>(
     config: &'a Config,
@@ -137,7 +142,7 @@ fn on_ranks<'a>(
         .with_ranks_per_node(ranks.ranks_per_node as usize);
     let reports = emb_comm::run(ranks.world(), &options, |world: &mut Local| {
         let taken = luggage[world.rank()].lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (feeds, observer) = taken.expect("invariant: every rank starts once");
+        let (feeds, observer) = taken.ok_or_else(no_data)?;
         let backend = Cpu::new(CpuOptions { threads: config.threads })?;
         let trainer = build_rank(world, backend, config, ranks)?;
         Rank::new(trainer, config, observer)?.run(feeds)
@@ -147,6 +152,6 @@ fn on_ranks<'a>(
     };
     let most = reports.iter().filter_map(|report| report.exchange);
     let most = most.max_by(|a, b| bytes(a).total_cmp(&bytes(b)));
-    let first = reports.into_iter().next().expect("invariant: there are ranks");
+    let first = reports.into_iter().next().ok_or_else(no_data)?;
     Ok(Report { exchange: most, ..first })
 }

@@ -79,8 +79,9 @@ impl Saved {
         let mut feeds = Feed::start(source, self.options.batch_size, 1)?;
         let data = &mut feeds[0];
         let report = evaluate(&mut self.trainer, data, self.config.soft_labels)?;
-        let report = report.expect("invariant: the only rank is rank 0");
-        Ok((report, data.skipped().total()))
+        let skipped = data.skipped().total();
+        let report = report.ok_or_else(|| Error::Config("rank 0 has no report".into()))?;
+        Ok((report, skipped))
     }
 
     /// Calls `each` with the probability of every row, in order; rows need no label. Returns rows

@@ -114,8 +114,7 @@ fn ranks(config: &Config, ranks: &Ranks) -> String {
             }
         }
     }
-    let replicas =
-        if rules.is_empty() { "no replicas".to_owned() } else { rules.join("; ") };
+    let replicas = if rules.is_empty() { "no replicas".to_owned() } else { rules.join("; ") };
     format!("{}, {}, {replicas}", counted(ranks.world() as u64, "rank"), counted(nodes, "node"))
 }
 
