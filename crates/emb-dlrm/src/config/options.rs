@@ -170,6 +170,11 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 
+    /// File to write a timeline of all ranks to, as a Chrome trace (ui.perfetto.dev shows it).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<PathBuf>,
+
     /// Update rule of the embedding tables [default: row-wise-adagrad]
     #[cfg_attr(
         feature = "cli",
@@ -257,6 +262,7 @@ impl Options {
             replica_scaling: None,
             threads_per_rank: None,
             timeout: None,
+            timeline: None,
             ..self
         }
     }
@@ -307,6 +313,7 @@ impl Options {
             replica_scaling: self.replica_scaling.or(base.replica_scaling),
             threads_per_rank: self.threads_per_rank.or(base.threads_per_rank),
             timeout: self.timeout.or(base.timeout),
+            timeline: self.timeline.or(base.timeline),
             eval_every: self.eval_every.or(base.eval_every),
             save: self.save.or(base.save),
             load: self.load.or(base.load),

@@ -69,6 +69,8 @@ pub struct Config {
     pub threads: usize,
     /// The ranks and the plan; `None` for one process.
     pub ranks: Option<Ranks>,
+    /// Where to write a timeline.
+    pub timeline: Option<PathBuf>,
     /// Evaluate every so many steps.
     pub eval_every: Option<u64>,
     /// Where to save at the end.
@@ -113,6 +115,7 @@ impl Config {
             seed: options.seed.unwrap_or(1),
             threads,
             ranks,
+            timeline: options.timeline.clone(),
             eval_every: options.eval_every,
             save: options.save.clone(),
             load: options.load.clone(),

@@ -128,16 +128,33 @@ impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
     /// # Errors
     /// An id outside its table, by name.
     pub fn forward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        self.forward_tables(backend, batch)?;
+        self.forward_dense(backend, batch)
+    }
+
+    /// The first half of [`forward`](Self::forward): the pooled bags.
+    ///
+    /// # Errors
+    /// An id outside its table, by name.
+    pub fn forward_tables(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
         let (rows, width) = (batch.rows(), self.embeddings.map().width());
-        let wide = Place::dense(rows, width);
         self.x.reserve(backend, rows * width)?;
-        self.logits.reserve(backend, rows)?;
-        let out = wide.of_mut::<B>(self.x.buffer_mut());
-        self.embeddings.forward(backend, batch, out)?;
+        let out = Place::dense(rows, width).of_mut::<B>(self.x.buffer_mut());
+        self.embeddings.forward(backend, batch, out)
+    }
+
+    /// The second half of [`forward`](Self::forward): everything else.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn forward_dense(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        let (rows, width) = (batch.rows(), self.embeddings.map().width());
         if rows == 0 {
             // A rank without samples: only the tables have work, for those of its peers.
             return Ok(());
         }
+        let wide = Place::dense(rows, width);
+        self.logits.reserve(backend, rows)?;
         let place = Place::leading(rows, self.bottom.outputs(), width);
         self.bottom.forward(backend, &self.dense, batch.dense(), self.x.buffer_mut(), place)?;
         let x = Operand::new(self.x.buffer(), wide);

@@ -13,6 +13,8 @@ mod report;
 mod run;
 #[cfg(feature = "data")]
 mod saved;
+#[cfg(feature = "data")]
+mod timeline;
 mod trainer;
 
 #[cfg(feature = "data")]

@@ -9,7 +9,7 @@ use crate::config::{Config, Length, Origin};
 use crate::data::{Feed, Share};
 use crate::metrics::EvalReport;
 use crate::{Embeddings, Error, Result};
-use emb_comm::Collective;
+use emb_comm::{Collective, Lane, Trace};
 use emb_kernels::Backend;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -30,6 +30,7 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     config: &'a Config,
     /// Of rank 0 alone.
     observer: Option<&'a mut (dyn Observer + Send)>,
+    trace: Trace,
     /// `(loss sum, samples)` of the last steps.
     losses: VecDeque<(f64, usize)>,
     seconds: f64,
@@ -46,7 +47,9 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         mut trainer: Trainer<B, E, C>,
         config: &'a Config,
         observer: Option<&'a mut (dyn Observer + Send)>,
+        trace: Trace,
     ) -> Result<Self> {
+        trainer.set_trace(trace.clone());
         let mut row = 0;
         if let Some(dir) = &config.load {
             let slots = trainer.dense_slots();
@@ -55,15 +58,18 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             row = first_row(dir, config, report.position)?;
         }
         let (losses, begun) = (VecDeque::new(), trainer.step());
-        Ok(Self { trainer, config, observer, losses, seconds: 0.0, samples: 0, row, begun })
+        let (seconds, samples) = (0.0, 0);
+        Ok(Self { trainer, config, observer, trace, losses, seconds, samples, row, begun })
     }
 
     /// Trains, saves, evaluates.
     pub(super) fn run(mut self, mut feeds: Feeds) -> Result<Report> {
         let skipped_rows = self.train(&mut feeds)?;
-        self.trainer.sync()?;
+        self.sync()?;
         if let Some(dir) = &self.config.save {
+            let start = self.trace.now();
             self.save(dir)?;
+            self.trace.add(Lane::Phases, "save", start, 0);
         }
         let mut last = None;
         if let Some(data) = &mut feeds.eval {
@@ -96,7 +102,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
         let mut since = Instant::now();
         while self.trainer.step() < last_step {
-            let Some(share) = data.next()? else {
+            let Some(share) = self.trace.phase("data", || data.next())? else {
                 epoch += 1;
                 skipped += data.skipped().total();
                 self.row = 0;
@@ -118,7 +124,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             });
             if let (true, Some(eval)) = (due, &mut feeds.eval) {
                 self.seconds += since.elapsed().as_secs_f64();
-                self.trainer.sync()?;
+                self.sync()?;
                 self.evaluate(eval)?;
                 since = Instant::now();
             }
@@ -163,8 +169,13 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         Ok(())
     }
 
+    fn sync(&mut self) -> Result<()> {
+        self.trace.phase("sync", || self.trainer.sync())
+    }
+
     fn evaluate(&mut self, data: &mut Feed) -> Result<Option<EvalReport>> {
-        let report = evaluate(&mut self.trainer, data, self.config.soft_labels)?;
+        let soft = self.config.soft_labels;
+        let report = self.trace.phase("evaluate", || evaluate(&mut self.trainer, data, soft))?;
         if let Some(report) = &report {
             self.tell(Event::Evaluated { step: self.trainer.step(), report });
         }

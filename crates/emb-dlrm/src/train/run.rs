@@ -3,15 +3,17 @@
 use super::observer::Observer;
 use super::rank::{Feeds, Rank};
 use super::report::{Exchange, Report};
+use super::timeline;
 use super::trainer::{Rates, Trainer};
 use crate::config::{Config, DENSE_COLUMNS, Origin, Ranks};
 use crate::data::Feed;
 use crate::model::Dlrm;
 use crate::sharded::{ShardedBags, ShardedEmbeddings};
 use crate::{EmbeddingBags, Embeddings, Error, Result, checkpoint, sources};
-use emb_comm::{Collective, Local, Options, Solo};
+use emb_comm::{Collective, Local, Options, Solo, Span, Trace, Traced};
 use emb_kernels::{Backend, Cpu, CpuOptions};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Samples computed at a time in evaluation; results do not depend on it.
 const EVAL_BATCH: usize = 2048;
@@ -29,12 +31,12 @@ pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> 
     build_around(backend, config, bags, Solo)
 }
 
-/// Builds one rank of the model of a configuration, untrained: every rank of `world` calls it.
+/// Builds one rank of the model of a configuration, untrained: every rank of a world calls it.
 ///
 /// # Errors
 /// As [`build`]; a plan that can't be executed, by table; a peer that fails.
 pub fn build_rank<B: Backend, C: Collective + 'static>(
-    world: &mut C,
+    mut world: C,
     mut backend: B,
     config: &Config,
     ranks: &Ranks,
@@ -44,7 +46,7 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
     let lrs = tables.tables.iter().map(|table| table.lr).collect();
     let (features, first) = (tables.features(), first_column(config));
     let sharded = ShardedEmbeddings::new(
-        world,
+        &mut world,
         &mut backend,
         &ranks.plan,
         &specs,
@@ -53,10 +55,24 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         first,
         config.seed,
     )?;
-    let rank = world.rank();
-    let all = world.split(Some(0), rank)?;
-    let all = all.ok_or_else(|| Error::Config("the transport made no set of ranks".into()))?;
-    build_around(backend, config, ShardedBags::new(sharded), all)
+    build_around(backend, config, ShardedBags::new(sharded), world)
+}
+
+/// Records where a timeline is wanted.
+fn trace(config: &Config, begin: Instant) -> Trace {
+    if config.timeline.is_some() { Trace::from(begin) } else { Trace::default() }
+}
+
+fn timeline(config: &Config, ranks: &[Vec<Span>]) -> Result<()> {
+    match &config.timeline {
+        Some(path) => timeline::write(path, ranks),
+        None => Ok(()),
+    }
+}
+
+/// A transport that makes no set for a rank that asked for one.
+fn no_set() -> Error {
+    Error::Config("the transport made no set of ranks".into())
 }
 
 fn first_column(config: &Config) -> usize {
@@ -88,15 +104,22 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
     if let Some(dir) = &config.save {
         checkpoint::prepare(dir, &config.options)?;
     }
+    if let Some(path) = &config.timeline {
+        timeline::prepare(path)?;
+    }
     let mut feeds = feeds(config)?;
+    let begin = Instant::now();
     let mut report = match &config.ranks {
         None => {
             let backend = Cpu::new(CpuOptions { threads: config.threads })?;
             let trainer = build(backend, config)?;
-            let run = Rank::new(trainer, config, Some(observer))?;
-            run.run(feeds.pop().ok_or_else(no_data)?)?
+            let trace = trace(config, begin);
+            let run = Rank::new(trainer, config, Some(observer), trace.clone())?;
+            let report = run.run(feeds.pop().ok_or_else(no_data)?)?;
+            timeline(config, &[trace.take()])?;
+            report
         }
-        Some(ranks) => on_ranks(config, ranks, observer, feeds)?,
+        Some(ranks) => on_ranks(config, ranks, observer, feeds, begin)?,
     };
     if config.data == Origin::Synthetic {
         let teacher = sources::teacher(config)?;
@@ -131,6 +154,7 @@ fn on_ranks<'a>(
     ranks: &'a Ranks,
     observer: &'a mut (dyn Observer + Send),
     feeds: Vec<Feeds>,
+    begin: Instant,
 ) -> Result<Report> {
     /// What a rank takes with it.
     type Luggage<'a> = Mutex<Option<(Feeds, Option<&'a mut (dyn Observer + Send)>)>>;
@@ -140,13 +164,18 @@ fn on_ranks<'a>(
     let options = Options::default()
         .with_timeout(ranks.timeout)
         .with_ranks_per_node(ranks.ranks_per_node as usize);
-    let reports = emb_comm::run(ranks.world(), &options, |world: &mut Local| {
+    let ended = emb_comm::run(ranks.world(), &options, |world: &mut Local| {
         let taken = luggage[world.rank()].lock().unwrap_or_else(PoisonError::into_inner).take();
         let (feeds, observer) = taken.ok_or_else(no_data)?;
         let backend = Cpu::new(CpuOptions { threads: config.threads })?;
-        let trainer = build_rank(world, backend, config, ranks)?;
-        Rank::new(trainer, config, observer)?.run(feeds)
+        let (rank, trace) = (world.rank(), trace(config, begin));
+        let own = world.split(Some(0), rank)?.ok_or_else(no_set)?;
+        let trainer = build_rank(Traced::new(own, trace.clone()), backend, config, ranks)?;
+        let report = Rank::new(trainer, config, observer, trace.clone())?.run(feeds)?;
+        Ok::<_, Error>((report, trace.take()))
     })?;
+    let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();
+    timeline(config, &spans)?;
     let bytes = |exchange: &Exchange| {
         exchange.intra_node_bytes_per_step + exchange.inter_node_bytes_per_step
     };

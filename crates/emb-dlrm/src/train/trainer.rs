@@ -3,7 +3,7 @@
 use super::reduce::DenseReducer;
 use crate::model::{DeviceBatch, Dlrm};
 use crate::{EmbeddingBags, Embeddings, Error, Result};
-use emb_comm::{Collective, Solo};
+use emb_comm::{Collective, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
 use emb_optim::{DenseOptimizer, Schedule};
 
@@ -51,6 +51,7 @@ pub struct Trainer<B: Backend, E = EmbeddingBags<B>, C = Solo> {
     ranks: C,
     /// `None` for one rank.
     reducer: Option<DenseReducer>,
+    trace: Trace,
     batch: DeviceBatch<B>,
     dense_optimizer: DenseOptimizer,
     schedule: Schedule,
@@ -82,6 +83,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             model,
             ranks,
             reducer,
+            trace: Trace::default(),
             batch,
             dense_optimizer,
             schedule,
@@ -89,6 +91,11 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             step,
             samples,
         })
+    }
+
+    /// Records the phases of every step from now on.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
     }
 
     /// The ranks that train together.
@@ -148,28 +155,32 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.ranks.set_step(step);
         let factor = self.schedule.lr(step);
         let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        let Self { backend, model, batch, ranks, reducer, .. } = self;
+        let Self { backend, model, batch, ranks, reducer, trace, .. } = self;
         let positives = samples.labels.iter().map(|&label| f64::from(label)).sum();
         let (own, loss) = backend.within(|backend| {
-            batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
-            model.forward(backend, batch)?;
+            trace.phase("upload", || {
+                batch.upload(backend, samples.dense, samples.labels, samples.sparse)
+            })?;
+            trace.phase("tables forward", || model.forward_tables(backend, batch))?;
+            trace.phase("dense forward", || model.forward_dense(backend, batch))?;
             let own = model.loss(backend, batch, 1.0 / rows as f32)?;
-            let loss = total(ranks, StepLoss { sum: own, rows: batch.rows(), positives })?;
+            let loss = trace.phase("loss", || {
+                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives })
+            })?;
             if !loss.sum.is_finite() || loss.rows != rows {
                 return Ok::<_, Error>((own, loss));
             }
-            let Some(reducer) = reducer else {
-                model.backward(backend, batch)?;
-                model.update_tables(backend, batch, factor, step)?;
-                model.dense.update(backend, &rule)?;
-                return Ok((own, loss));
-            };
-            model.backward_in_parts(backend, batch, |backend, dense, part| {
-                reducer.start(backend, dense, step, part)
+            trace.phase("dense backward", || match reducer {
+                None => model.backward(backend, batch),
+                Some(reducer) => model.backward_in_parts(backend, batch, |backend, dense, part| {
+                    reducer.start(backend, dense, step, part)
+                }),
             })?;
-            model.update_tables(backend, batch, factor, step)?;
-            reducer.finish(backend, &mut model.dense)?;
-            model.dense.update(backend, &rule)?;
+            trace.phase("tables backward", || model.update_tables(backend, batch, factor, step))?;
+            if let Some(reducer) = reducer {
+                trace.phase("dense sums", || reducer.finish(backend, &mut model.dense))?;
+            }
+            trace.phase("dense update", || model.dense.update(backend, &rule))?;
             Ok((own, loss))
         })?;
         if loss.rows != rows {
