@@ -432,16 +432,16 @@ fn the_same_three_batches_are_filled_again_and_again() {
 
 #[test]
 fn a_panic_of_the_source_becomes_an_error_of_every_rank() {
-    let source = Counting { panic_at: Some(2), ..Counting::default() };
+    let source = Counting { panic_at: Some(5), ..Counting::default() };
     let feeds = Feed::start(source, 4, 3).expect("a thread");
     ranks(feeds, |rank, mut feed| {
         let check = |error: Option<Error>| {
             let error = error.expect("the source has panicked").to_string();
-            assert!(error.contains("it panicked: batch 2 is poisoned"), "{error}");
+            assert!(error.contains("it panicked: batch 5 is poisoned"), "{error}");
         };
         // Rank 2 waits in vain for a restart; the others find out by reading.
         if rank != 2 {
-            for _ in 0..2 {
+            for _ in 0..5 {
                 feed.next().expect("good data").expect("a batch");
             }
             check(feed.next().err());
