@@ -161,6 +161,10 @@ pub struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_scaling: Option<ScalingKind>,
+    /// At every evaluation, checkpoint and end, refuse replicas that differ in any bit, by table and row.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_replicas: Option<bool>,
     /// Threads of each rank [default: all cores over the ranks, at least 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,6 +264,7 @@ impl Options {
             sync: None,
             sync_every: None,
             replica_scaling: None,
+            check_replicas: None,
             threads_per_rank: None,
             timeout: None,
             timeline: None,
@@ -311,6 +316,7 @@ impl Options {
             sync: self.sync.or(base.sync),
             sync_every: self.sync_every.or(base.sync_every),
             replica_scaling: self.replica_scaling.or(base.replica_scaling),
+            check_replicas: self.check_replicas.or(base.check_replicas),
             threads_per_rank: self.threads_per_rank.or(base.threads_per_rank),
             timeout: self.timeout.or(base.timeout),
             timeline: self.timeline.or(base.timeline),

@@ -89,6 +89,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("sync", options.sync.is_some()),
         ("sync-every", options.sync_every.is_some()),
         ("replica-scaling", options.replica_scaling.is_some()),
+        ("check-replicas", options.check_replicas == Some(true)),
         ("timeout", options.timeout.is_some()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {

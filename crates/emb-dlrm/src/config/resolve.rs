@@ -69,6 +69,8 @@ pub struct Config {
     pub threads: usize,
     /// The ranks and the plan; `None` for one process.
     pub ranks: Option<Ranks>,
+    /// Whether replicas are compared after syncs.
+    pub check_replicas: bool,
     /// Where to write a timeline.
     pub timeline: Option<PathBuf>,
     /// Evaluate every so many steps.
@@ -115,6 +117,7 @@ impl Config {
             seed: options.seed.unwrap_or(1),
             threads,
             ranks,
+            check_replicas: options.check_replicas.unwrap_or(false),
             timeline: options.timeline.clone(),
             eval_every: options.eval_every,
             save: options.save.clone(),

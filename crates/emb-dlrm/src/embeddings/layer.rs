@@ -53,6 +53,15 @@ pub trait Embeddings<B: Backend>: Send {
     /// A peer that fails.
     fn sync(&mut self, backend: &mut B) -> Result<()>;
 
+    /// Refuses replicas that differ, by table and row: after a [`sync`](Self::sync) they are equal bit
+    /// by bit. Reads all rows.
+    ///
+    /// # Errors
+    /// The first row that differs; a peer that fails.
+    fn check_replicas(&mut self, _backend: &mut B) -> Result<()> {
+        Ok(())
+    }
+
     /// Reads rows `first..` of a table on rank 0: `weights` is `[rows, dim]`, each slot `[rows]` or
     /// `[rows, dim]`. On other ranks what is read is unspecified.
     ///

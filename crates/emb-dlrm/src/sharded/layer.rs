@@ -105,6 +105,10 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
         Ok(self.tables.sync(backend)?)
     }
 
+    fn check_replicas(&mut self, backend: &mut B) -> Result<()> {
+        Ok(self.tables.check_replicas(backend)?)
+    }
+
     fn read_rows(
         &mut self,
         backend: &mut B,

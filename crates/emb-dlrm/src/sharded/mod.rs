@@ -34,6 +34,7 @@ mod route;
 mod sync;
 mod touched;
 mod update;
+mod verify;
 
 pub use error::{Error, Result};
 pub use exchange::Exchanged;

@@ -170,7 +170,11 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.trace.phase("sync", || self.trainer.sync())
+        self.trace.phase("sync", || self.trainer.sync())?;
+        if self.config.check_replicas {
+            self.trace.phase("check replicas", || self.trainer.check_replicas())?;
+        }
+        Ok(())
     }
 
     fn evaluate(&mut self, data: &mut Feed) -> Result<Option<EvalReport>> {

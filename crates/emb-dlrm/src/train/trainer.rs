@@ -221,6 +221,14 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.model.embeddings.sync(&mut self.backend)
     }
 
+    /// Refuses replicas that differ after a [`sync`](Self::sync), by table and row. Reads all rows.
+    ///
+    /// # Errors
+    /// The first row that differs; a peer that fails.
+    pub fn check_replicas(&mut self) -> Result<()> {
+        self.model.embeddings.check_replicas(&mut self.backend)
+    }
+
     /// Names the first tensor of the forward pass that is not finite. Ranks whose own part is finite
     /// wait for the one that says so.
     fn non_finite(&mut self, step: u64, own: f64, total: StepLoss) -> Error {
