@@ -2,19 +2,9 @@
 
 use crate::{
     Accumulate, Activation, Bucketized, FeatureMap, Gradients, JaggedView, Mat, PairOrder, Result,
-    RowGradients, RowMapView, TableSpec, Transpose, Unique,
+    RowGradients, RowMapView, RowTransfer, Scalar, TableSpec, Transpose, Unique,
 };
 use emb_optim::Rule;
-
-/// Plain data that buffers hold.
-pub trait Scalar: bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync {}
-
-impl Scalar for f32 {}
-impl Scalar for f64 {}
-impl Scalar for u32 {}
-impl Scalar for u64 {}
-impl Scalar for i64 {}
-impl Scalar for u8 {}
 
 /// One stream of a device: its memory, its scratch, and the operations of a training step.
 ///
@@ -126,6 +116,19 @@ pub trait Backend: Send + Sized + 'static {
         first: u64,
         weights: &[f32],
         state: &[Vec<f32>],
+    ) -> Result<()>;
+
+    /// Copies rows of a table by number, in any order; see [`RowTransfer`]. Otherwise as
+    /// [`read_rows`](Self::read_rows) and [`write_rows`](Self::write_rows).
+    ///
+    /// # Errors
+    /// A row beyond the table; values of another length than those rows have.
+    fn transfer_rows(
+        &mut self,
+        tables: &mut Self::Tables,
+        table: usize,
+        rows: &[u64],
+        transfer: RowTransfer<'_>,
     ) -> Result<()>;
 
     /// Looks up and pools all bags of all pooled features in one call: column block `f` of row

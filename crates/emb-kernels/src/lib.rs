@@ -20,14 +20,15 @@ pub mod reference;
 mod rng;
 mod spec;
 
-pub use backend::{Backend, Scalar};
+pub use backend::Backend;
 pub use cpu::{Cpu, CpuOptions, RowGradients};
 pub use error::Error;
 pub use features::{Feature, FeatureMap, Pooling};
 pub use jagged::{Jagged, JaggedRef, offsets_from_lengths};
 pub use mat::{Mat, Transpose};
 pub use operands::{
-    Accumulate, Activation, Bucketized, Gradients, JaggedView, PairOrder, RowMapView, Unique,
+    Accumulate, Activation, Bucketized, Gradients, JaggedView, PairOrder, RowMapView, RowTransfer,
+    Scalar, Unique,
 };
 pub use rng::normal;
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};

@@ -2,6 +2,16 @@
 
 use crate::{Backend, Mat};
 
+/// Plain data that buffers hold.
+pub trait Scalar: bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync {}
+
+impl Scalar for f32 {}
+impl Scalar for f64 {}
+impl Scalar for u32 {}
+impl Scalar for u64 {}
+impl Scalar for i64 {}
+impl Scalar for u8 {}
+
 /// A jagged batch in a backend's memory; offsets and counts were checked on the host.
 pub struct JaggedView<'a, B: Backend> {
     /// Feature names, for errors.
@@ -52,6 +62,17 @@ impl<B: Backend> std::fmt::Debug for Gradients<'_, '_, B> {
             .field("sequences", &self.sequences.len())
             .finish_non_exhaustive()
     }
+}
+
+/// What [`Backend::transfer_rows`] does with rows: host memory `[rows, elements of a row]`, where a
+/// row is its `dim` weights and then its 1 or `dim` values of each slot, in the order of the rule's
+/// slots.
+#[derive(Debug)]
+pub enum RowTransfer<'a> {
+    /// Copies them to the host.
+    Read(&'a mut [f32]),
+    /// Copies them from the host. Of a row that is listed twice, the last stays.
+    Write(&'a [f32]),
 }
 
 /// Which owner has which row of one feature's table, as plain data.

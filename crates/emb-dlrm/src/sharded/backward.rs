@@ -1,8 +1,10 @@
 //! Gradients to the owners.
 
+use super::columns::Direction;
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::pool::Pooled;
+use super::trip::Trip;
 use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
 use emb_kernels::Backend;
@@ -37,7 +39,8 @@ impl<B: Backend> Pooled<B> {
         factor: f64,
         step: u64,
     ) -> Result<()> {
-        let expected = self.batch * self.width;
+        let Trip { batch, divisors, arrived, .. } = &*self.trip;
+        let expected = batch * self.width;
         if gradient.len() != expected || step == 0 {
             let got = gradient.len();
             return Err(Error::Mismatch(format!(
@@ -45,15 +48,15 @@ impl<B: Backend> Pooled<B> {
             )));
         }
         let ShardedEmbeddings { classes, specs, rates, .. } = embeddings;
-        for (class, bags) in classes.iter_mut().zip(&self.staged) {
-            let parts = cut(&class.layout, gradient, &self.divisors, self.batch, self.width);
-            let own = send(class, self.batch, bags.samples(), parts)?;
+        for ((class, arrived), staged) in classes.iter_mut().zip(arrived).zip(&*self.staged) {
+            cut(&class.layout, gradient, divisors, (*batch, self.width), &mut class.sums);
+            class.exchange_columns(*batch, &arrived.samples, Direction::ToOwners)?;
             let Class { rules, layout, .. } = class;
             rules.clear();
             rules.extend(layout.stored.iter().map(|stored| {
                 specs[stored.table].optimizer.rule(rates[stored.table] * factor, step)
             }));
-            class.update(backend, bags, &own, step)?;
+            class.update(backend, arrived, staged, step)?;
         }
         embeddings.after_step(backend, step)
     }
@@ -65,43 +68,32 @@ fn cut(
     layout: &Layout,
     gradient: &[f32],
     divisors: &[f32],
-    batch: usize,
-    width: usize,
-) -> Vec<f32> {
+    (batch, width): (usize, usize),
+    parts: &mut Vec<f32>,
+) {
     let columns: usize = layout.owned.iter().map(|owned| owned.width).sum();
-    let mut parts = vec![0.0; batch * columns];
-    let mut rest = &mut parts[..];
-    for owned in &layout.owned {
-        let (mine, after) = rest.split_at_mut(batch * owned.width);
-        rest = after;
-        for portion in &owned.portions {
-            for b in 0..batch {
-                let from = &gradient[b * width + portion.output..][..portion.width];
-                let to = &mut mine[b * owned.width + portion.column..][..portion.width];
+    // Every element is written below.
+    parts.resize(batch * columns, 0.0);
+    for b in 0..batch {
+        let gradient = &gradient[b * width..(b + 1) * width];
+        let mut start = 0;
+        for owned in &layout.owned {
+            let row = &mut parts[start + b * owned.width..][..owned.width];
+            start += batch * owned.width;
+            for portion in &owned.portions {
+                let from = &gradient[portion.output..][..portion.width];
+                let to = &mut row[portion.column..][..portion.width];
                 let mut scale = portion.scale;
                 if portion.divide {
                     let divisor = divisors[portion.feature * batch + b];
                     scale = if divisor == 0.0 { 0.0 } else { scale / divisor };
                 }
-                to.iter_mut().zip(from).for_each(|(to, &from)| *to = from * scale);
+                if scale.to_bits() == 1.0_f32.to_bits() {
+                    to.copy_from_slice(from);
+                } else {
+                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from * scale);
+                }
             }
         }
     }
-    parts
-}
-
-/// `[samples of the group, columns of this owner]`.
-fn send<B: Backend, C: Collective>(
-    class: &mut Class<B, C>,
-    batch: usize,
-    samples: &[usize],
-    parts: Vec<f32>,
-) -> Result<Vec<f32>> {
-    let Some(group) = &mut class.group else { return Ok(parts) };
-    let width = class.layout.own().width;
-    let send: Vec<usize> = class.layout.owned.iter().map(|owned| batch * owned.width).collect();
-    let recv: Vec<usize> = samples.iter().map(|samples| samples * width).collect();
-    let mut received = vec![0.0; recv.iter().sum()];
-    group.all_to_all_v::<f32>(&parts, &send, &mut received, &recv)?;
-    Ok(received)
 }

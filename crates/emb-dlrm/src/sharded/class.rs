@@ -1,11 +1,16 @@
 //! The tables of one exchange on one rank: [`Class`].
 
+use super::average::Averaging;
 use super::check::tier_of;
 use super::error::Result;
+use super::exchange::ExchangeMemory;
 use super::layout::Layout;
+use super::memory::Grown;
 use super::no_set;
+use super::replicas::SummedReplicas;
 use super::sync::widths;
 use super::touched::TouchedRows;
+use super::update::StatisticsMemory;
 use emb_comm::Collective;
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, RowGradients, TableSpec};
 use emb_optim::{RowRule, Rule, RuleVisitor};
@@ -39,7 +44,22 @@ pub(super) struct Class<B: Backend, C> {
     pub(super) periods: Vec<u64>,
     pub(super) rules: Vec<Rule>,
     pub(super) touched: RowGradients,
-    pub(super) merged: RowGradients,
+    /// Names of this rank's features, for errors.
+    pub(super) names: Vec<String>,
+    pub(super) exchange: ExchangeMemory,
+    /// Pooled sums, or gradients cut by owner, on their way.
+    pub(super) sums: Vec<f32>,
+    /// The same where they arrive.
+    pub(super) received: Vec<f32>,
+    /// How many of them are of the samples of each rank of the group.
+    pub(super) sample_counts: Vec<usize>,
+    /// How many of them are of the columns of each owner.
+    pub(super) owner_counts: Vec<usize>,
+    /// Pooled sums or gradients of this owner.
+    pub(super) device: Grown<B, f32>,
+    pub(super) statistics: StatisticsMemory,
+    pub(super) summed: SummedReplicas<B>,
+    pub(super) averaging: Averaging,
 }
 
 impl<B: Backend, C: Collective> Class<B, C> {
@@ -100,7 +120,9 @@ impl<B: Backend, C: Collective> Class<B, C> {
         let touched_since = touched_since.collect();
         periods.sort_unstable();
         periods.dedup();
+        let summed = SummedReplicas::new(&syncs, &local);
         Ok(Self {
+            names: own.features().iter().map(|feature| feature.name.clone()).collect(),
             layout,
             group,
             replicas,
@@ -118,7 +140,15 @@ impl<B: Backend, C: Collective> Class<B, C> {
             periods,
             rules: Vec::new(),
             touched: RowGradients::new(),
-            merged: RowGradients::new(),
+            exchange: ExchangeMemory::default(),
+            sums: Vec::new(),
+            received: Vec::new(),
+            sample_counts: Vec::new(),
+            owner_counts: Vec::new(),
+            device: Grown::default(),
+            statistics: StatisticsMemory::default(),
+            summed,
+            averaging: Averaging::default(),
         })
     }
 }

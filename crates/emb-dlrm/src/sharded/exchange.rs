@@ -1,31 +1,44 @@
 //! Ids at their owners: [`Exchanged`].
 
 use super::error::Result;
-use super::route::{Parcels, Routed};
+use super::route::Routed;
+use super::spares::Lent;
+use super::trip::{Arrived, Parcels, Trip};
 use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
-use emb_kernels::{Backend, offsets_from_lengths};
+use emb_kernels::Backend;
 
 /// Bags that arrived at their owners; nothing was looked up yet.
 #[derive(Debug)]
 pub struct Exchanged {
-    pub(super) batch: usize,
-    pub(super) divisors: Vec<f32>,
-    pub(super) arrivals: Vec<Arrived>,
+    pub(super) trip: Lent<Trip>,
 }
 
-/// The bags of all ranks of a group at one owner.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    /// Samples of each rank of the group.
-    pub(super) samples: Vec<usize>,
-    /// Feature names, for errors.
-    pub(super) names: Vec<String>,
-    /// `[features * all samples + 1]`; samples by rank.
-    pub(super) offsets: Vec<u64>,
-    pub(super) ids: Vec<i64>,
-    pub(super) weights: Option<Vec<f32>>,
+/// Memory of an exchange of ids.
+#[derive(Debug, Default)]
+pub(super) struct ExchangeMemory {
+    /// `[ranks of the group, COUNTS]`, sent and received.
+    send: Vec<usize>,
+    told: Vec<usize>,
+    /// By rank of the group.
+    send_ids: Vec<usize>,
+    ids: Vec<usize>,
+    sizes: Vec<usize>,
+    cursors: Vec<Cursor>,
+    words: Vec<i64>,
+    weights: Vec<f32>,
 }
+
+/// Where the next lengths, ids and weights of a rank are.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    lengths: usize,
+    ids: usize,
+    weights: usize,
+}
+
+/// What ranks tell each other first: samples, ids, whether there are per-sample weights.
+const COUNTS: usize = 3;
 
 impl Routed {
     /// Sends the ids to their owners.
@@ -36,88 +49,120 @@ impl Routed {
         self,
         embeddings: &mut ShardedEmbeddings<B, C>,
     ) -> Result<Exchanged> {
-        let mut arrivals = Vec::with_capacity(self.parcels.len());
-        for (class, parcels) in embeddings.classes.iter_mut().zip(self.parcels) {
-            arrivals.push(exchange(class, parcels, self.batch)?);
+        let mut trip = self.trip;
+        let Trip { batch, parcels, arrived, .. } = &mut *trip;
+        arrived.resize_with(parcels.len(), Arrived::default);
+        for ((class, parcels), arrived) in embeddings.classes.iter_mut().zip(parcels).zip(arrived) {
+            exchange(class, parcels, *batch, arrived)?;
         }
-        Ok(Exchanged { batch: self.batch, divisors: self.divisors, arrivals })
+        Ok(Exchanged { trip })
     }
 }
 
 fn exchange<B: Backend, C: Collective>(
     class: &mut Class<B, C>,
-    parcels: Parcels,
+    parcels: &mut Parcels,
     batch: usize,
-) -> Result<Arrived> {
-    /// What ranks tell each other first: samples, ids, whether there are per-sample weights.
-    const COUNTS: usize = 3;
+    arrived: &mut Arrived,
+) -> Result<()> {
     let features = class.layout.own().portions.len();
-    let (mut samples, mut ids) = (vec![batch], parcels.ids.clone());
-    let (mut words, mut weights) = (parcels.words, parcels.weights);
-    if let Some(group) = &mut class.group {
-        let weighted = usize::from(weights.is_some());
-        let send: Vec<usize> = parcels.ids.iter().flat_map(|&ids| [batch, ids, weighted]).collect();
-        let mut counts = vec![0; send.len()];
-        group.exchange_counts(&send, &mut counts)?;
-        let column = |at: usize| counts.iter().copied().skip(at).step_by(COUNTS);
-        samples = column(0).collect();
-        ids = column(1).collect();
-        let any_weighted = column(2).any(|weighted| weighted > 0);
-        let sizes: Vec<usize> =
-            samples.iter().zip(&ids).map(|(samples, ids)| samples * features + ids).collect();
-        let mut arrived = vec![0; sizes.iter().sum()];
-        group.all_to_all_v::<i64>(&words, &parcels.counts, &mut arrived, &sizes)?;
-        words = arrived;
-        if any_weighted {
-            // A rank without weights, for want of samples perhaps, has weights of 1.
-            let send = weights.unwrap_or_else(|| vec![1.0; parcels.ids.iter().sum()]);
-            let mut arrived = vec![0.0; ids.iter().sum()];
-            group.all_to_all_v::<f32>(&send, &parcels.ids, &mut arrived, &ids)?;
-            weights = Some(arrived);
-        }
+    let Some(group) = &mut class.group else {
+        arrived.keep(parcels, batch);
+        return Ok(());
+    };
+    let memory = &mut class.exchange;
+    let weighted = usize::from(parcels.weighted);
+    memory.send.clear();
+    memory.send_ids.clear();
+    for bags in &parcels.bags {
+        memory.send.extend([batch, bags.ids.len(), weighted]);
+        memory.send_ids.push(bags.ids.len());
     }
-    let names = class.map.features().iter().map(|feature| feature.name.clone()).collect();
-    arrange(names, samples, &ids, &words, weights.as_deref())
+    memory.told.resize(memory.send.len(), 0);
+    group.exchange_counts(&memory.send, &mut memory.told)?;
+    arrived.samples.clear();
+    arrived.weighted = false;
+    memory.ids.clear();
+    memory.sizes.clear();
+    for told in memory.told.chunks_exact(COUNTS) {
+        arrived.samples.push(told[0]);
+        memory.ids.push(told[1]);
+        memory.sizes.push(told[0] * features + told[1]);
+        arrived.weighted |= told[2] > 0;
+    }
+    memory.words.resize(memory.sizes.iter().sum(), 0);
+    let (words, counts) = (&parcels.words, &parcels.counts);
+    group.all_to_all_v::<i64>(words, counts, &mut memory.words, &memory.sizes)?;
+    if arrived.weighted {
+        if !parcels.weighted {
+            // A rank without weights, for want of samples perhaps, has weights of 1.
+            parcels.weights.resize(memory.send_ids.iter().sum(), 1.0);
+        }
+        memory.weights.resize(memory.ids.iter().sum(), 0.0);
+        let (send, counts) = (&parcels.weights, &memory.send_ids);
+        group.all_to_all_v::<f32>(send, counts, &mut memory.weights, &memory.ids)?;
+    }
+    memory.arrange(features, arrived);
+    Ok(())
 }
 
-/// From one parcel a rank to one batch: by feature, then rank, then sample.
-fn arrange(
-    names: Vec<String>,
-    samples: Vec<usize>,
-    counts: &[usize],
-    words: &[i64],
-    weights: Option<&[f32]>,
-) -> Result<Arrived> {
-    let features = names.len();
-    let total: usize = samples.iter().sum();
-    // Where the next lengths, ids and weights of every rank are.
-    let (mut lengths_at, mut ids_at, mut weights_at) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut word, mut id) = (0, 0);
-    for (&samples, &count) in samples.iter().zip(counts) {
-        lengths_at.push(word);
-        ids_at.push(word + samples * features);
-        weights_at.push(id);
-        word += samples * features + count;
-        id += count;
+impl Arrived {
+    /// The bags of a group of one rank stay where they are.
+    fn keep(&mut self, parcels: &mut Parcels, batch: usize) {
+        self.samples.clear();
+        self.samples.push(batch);
+        self.weighted = parcels.weighted;
+        self.offsets.clear();
+        self.offsets.push(0);
+        let [bags] = &mut parcels.bags[..] else { return };
+        extend_offsets(&mut self.offsets, &bags.lengths);
+        std::mem::swap(&mut self.ids, &mut bags.ids);
+        std::mem::swap(&mut self.weights, &mut bags.weights);
     }
-    let mut lengths = Vec::with_capacity(features * total);
-    let mut ids = Vec::with_capacity(id);
-    let mut sorted = weights.map(|_| Vec::with_capacity(id));
-    for _ in 0..features {
-        for (rank, &samples) in samples.iter().enumerate() {
-            let bags = &words[lengths_at[rank]..lengths_at[rank] + samples];
-            lengths_at[rank] += samples;
-            lengths.extend_from_slice(bags);
-            let n = bags.iter().sum::<i64>() as usize;
-            ids.extend_from_slice(&words[ids_at[rank]..ids_at[rank] + n]);
-            ids_at[rank] += n;
-            if let (Some(sorted), Some(weights)) = (&mut sorted, weights) {
-                sorted.extend_from_slice(&weights[weights_at[rank]..weights_at[rank] + n]);
-                weights_at[rank] += n;
+}
+
+impl ExchangeMemory {
+    /// From one parcel a rank to one batch: by feature, then rank, then sample.
+    fn arrange(&mut self, features: usize, arrived: &mut Arrived) {
+        self.cursors.clear();
+        let (mut word, mut id) = (0, 0);
+        for (&samples, &ids) in arrived.samples.iter().zip(&self.ids) {
+            self.cursors.push(Cursor {
+                lengths: word,
+                ids: word + samples * features,
+                weights: id,
+            });
+            word += samples * features + ids;
+            id += ids;
+        }
+        let Arrived { samples, offsets, ids, weighted, weights } = arrived;
+        offsets.clear();
+        offsets.push(0);
+        ids.clear();
+        weights.clear();
+        for _ in 0..features {
+            for (cursor, &samples) in self.cursors.iter_mut().zip(&*samples) {
+                let lengths = &self.words[cursor.lengths..cursor.lengths + samples];
+                let n = extend_offsets(offsets, lengths);
+                ids.extend_from_slice(&self.words[cursor.ids..cursor.ids + n]);
+                if *weighted {
+                    weights.extend_from_slice(&self.weights[cursor.weights..cursor.weights + n]);
+                }
+                cursor.lengths += samples;
+                cursor.ids += n;
+                cursor.weights += n;
             }
         }
     }
-    let mut offsets = Vec::new();
-    offsets_from_lengths(&names, total, &lengths, &mut offsets)?;
-    Ok(Arrived { samples, names, offsets, ids, weights: sorted })
+}
+
+/// Appends the ends of bags to offsets; returns how many ids they have.
+fn extend_offsets(offsets: &mut Vec<u64>, lengths: &[i64]) -> usize {
+    let begin = offsets[offsets.len() - 1];
+    let mut end = begin;
+    offsets.extend(lengths.iter().map(|&length| {
+        end += length as u64;
+        end
+    }));
+    (end - begin) as usize
 }

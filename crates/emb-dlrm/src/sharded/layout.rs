@@ -4,26 +4,54 @@ use super::check::{gradient_scale, tier_of};
 use super::error::Result;
 use emb_kernels::{Feature, FeatureMap, Pooling, TableSpec, Window};
 use emb_shard::{ExchangeClass, Plan, Rank, RowMap, RowMapKind};
+use std::collections::BTreeSet;
 
 /// One feature at one owner: which rows and columns it looks up there.
 #[derive(Clone, Debug)]
 pub(super) struct Portion {
     /// Position of the feature.
     pub(super) feature: usize,
-    /// Part of the feature's rows.
-    pub(super) part: usize,
     /// Columns here.
     pub(super) width: usize,
     /// First column in what this owner sends.
     pub(super) column: usize,
     /// First column in the whole output.
     pub(super) output: usize,
-    /// Whether other owners have other rows: then parts are added up.
-    pub(super) partial: bool,
+    /// Whether other owners have other rows: then parts are added up, in the order of owners.
+    pub(super) place: Place,
+    /// Whether it is the last to be added.
+    pub(super) last: bool,
     /// Whether the destination divides by the weight of the bag.
     pub(super) divide: bool,
     /// What gradients are multiplied by.
     pub(super) scale: f32,
+}
+
+/// How a portion comes into the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is all there is.
+    Whole,
+    /// It is the first part of several.
+    First,
+    /// It is added to the parts of owners before.
+    Later,
+}
+
+/// Who gets the ids of one feature.
+#[derive(Clone, Debug)]
+pub(super) struct Routes {
+    /// Position of the feature.
+    pub(super) feature: usize,
+    /// Parts of the rows of its table.
+    pub(super) map: RowMap,
+    /// For each column block the owner of every part: a position of the group.
+    pub(super) owners: Vec<Vec<usize>>,
+}
+
+impl Routes {
+    /// Owner of a part without rows.
+    pub(super) const NOBODY: usize = usize::MAX;
 }
 
 /// What one position of a group owns.
@@ -46,6 +74,15 @@ pub(super) struct Stored {
     pub(super) part: usize,
 }
 
+/// Where a stored part's statistics of one column block come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// The block is here.
+    Own,
+    /// They come from the other owner: the entry of [`Layout::shared`], all positions in one.
+    Shared(usize),
+}
+
 /// The tables of one exchange, as the ranks of one group share them.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -58,8 +95,10 @@ pub(super) struct Layout {
     /// For every position of the group, which stored parts (by place in `stored`) it has other
     /// columns of, and its column block.
     pub(super) shared: Vec<Vec<(usize, usize)>>,
-    /// The features of the class with the rows of their tables.
-    pub(super) features: Vec<(usize, RowMap)>,
+    /// The features of the class.
+    pub(super) features: Vec<Routes>,
+    /// For each stored part whose columns others have as well, all blocks in column order.
+    pub(super) statistics: Vec<Vec<Columns>>,
 }
 
 impl Layout {
@@ -79,29 +118,35 @@ impl Layout {
                 continue;
             }
             let tier = tier_of(plan, feature.table)?;
-            features.push((f, tier.blocks[0].map.clone()));
+            let mut routes =
+                Routes { feature: f, map: tier.blocks[0].map.clone(), owners: Vec::new() };
             for block in &tier.blocks {
                 let partial = block.owners.len() > 1;
+                let mut owners = vec![Routes::NOBODY; block.owners.len()];
                 for (part, owner) in block.owners.iter().enumerate() {
                     if block.map.rows_of(part)? == 0 {
                         continue;
                     }
+                    owners[part] = owner as usize;
                     let owned = &mut owned[owner as usize];
                     let width = block.columns.columns();
                     owned.portions.push(Portion {
                         feature: f,
-                        part,
                         width,
                         column: owned.width,
                         output: map.column(f) + block.columns.start(),
-                        partial,
+                        place: if partial { Place::Later } else { Place::Whole },
+                        last: false,
                         divide: partial && feature.pooling == Pooling::Mean,
                         scale: gradient_scale(&specs[feature.table], tier),
                     });
                     owned.width += width;
                 }
+                routes.owners.push(owners);
             }
+            features.push(routes);
         }
+        mark_ends(&mut owned);
         let mut stored = Vec::new();
         for &(id, _) in &class.tiers {
             let tier = tier_of(plan, id.get() as usize)?;
@@ -114,7 +159,8 @@ impl Layout {
             }
         }
         let shared = shared(plan, &stored, position, owned.len())?;
-        Ok(Self { owned, position, stored, shared, features })
+        let statistics = statistics(&stored, &shared);
+        Ok(Self { owned, position, stored, shared, features, statistics })
     }
 
     /// What this rank owns.
@@ -158,6 +204,34 @@ impl Layout {
         });
         Ok(FeatureMap::new(features.collect(), local, 0)?)
     }
+}
+
+/// Says of every output column which owner's part is the first and which the last.
+fn mark_ends(owned: &mut [Owned]) {
+    let mut begun = BTreeSet::new();
+    for portion in owned.iter_mut().flat_map(|owned| &mut owned.portions) {
+        if begun.insert(portion.output) && portion.place == Place::Later {
+            portion.place = Place::First;
+        }
+    }
+    let mut ended = BTreeSet::new();
+    for portion in owned.iter_mut().rev().flat_map(|owned| &mut owned.portions) {
+        portion.last = ended.insert(portion.output);
+    }
+}
+
+fn statistics(stored: &[Stored], shared: &[Vec<(usize, usize)>]) -> Vec<Vec<Columns>> {
+    let all_of = |(place, stored): (usize, &Stored)| {
+        let mut blocks = vec![(stored.block, Columns::Own)];
+        for (entry, &(of, block)) in shared.iter().flatten().enumerate() {
+            if of == place {
+                blocks.push((block, Columns::Shared(entry)));
+            }
+        }
+        blocks.sort_unstable_by_key(|&(block, _)| block);
+        blocks.into_iter().map(|(_, columns)| columns).collect()
+    };
+    stored.iter().enumerate().map(all_of).collect()
 }
 
 fn shared(

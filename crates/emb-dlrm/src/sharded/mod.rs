@@ -18,21 +18,31 @@
 //! whatever the plan. Tables whose replicas average weights multiply it by their number of replicas
 //! `M`, so that the mean of the replicas' steps is the step of one process.
 //!
+//! **Memory.** After a few steps nothing is allocated: the collection keeps what a step needs, and
+//! what a batch takes along from stage to stage comes back when its last stage is dropped.
+//!
 //! **Bags over several owners.** With row cuts the owners sum and the destination divides a mean by
 //! the weight of the whole bag; the gradients that it sends are already divided.
 
+mod average;
 mod backward;
 mod check;
 mod class;
+mod columns;
 mod error;
 mod exchange;
 mod gather;
 mod layer;
 mod layout;
+mod memory;
 mod pool;
+mod replicas;
+mod rounds;
 mod route;
+mod spares;
 mod sync;
 mod touched;
+mod trip;
 mod update;
 mod verify;
 
@@ -47,6 +57,9 @@ use class::Class;
 use emb_comm::{Collective, Meters};
 use emb_kernels::{Backend, Feature, FeatureMap, TableSpec};
 use emb_shard::{Plan, Rank};
+use pool::Staged;
+use spares::Spares;
+use trip::Trip;
 
 /// The embedding tables of a model over the ranks of a [`Collective`]: this rank's end.
 ///
@@ -89,6 +102,10 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     map: FeatureMap,
     rates: Vec<f64>,
     classes: Vec<Class<B, C>>,
+    /// Memory of batches that aren't under way.
+    trips: Spares<Trip>,
+    /// The same on the device, one for each exchange.
+    staged: Spares<Vec<Staged<B>>>,
     /// All ranks, to tell them of bad input.
     everyone: C,
     /// Steps since replicas were last made equal.
@@ -132,6 +149,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             map,
             rates,
             classes,
+            trips: Spares::default(),
+            staged: Spares::default(),
             everyone,
             unsynced: 0,
         })

@@ -2,36 +2,24 @@
 
 use super::ShardedEmbeddings;
 use super::error::{Error, Result};
-use super::layout::Layout;
+use super::layout::{Layout, Routes};
+use super::spares::Lent;
+use super::trip::{Bags, Parcels, Trip};
 use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Pooling};
-use emb_shard::RowMap;
+use emb_shard::RowMapKind;
 
 /// A batch whose ids were checked and sorted by owner. Nothing was sent yet.
 #[derive(Debug)]
 pub struct Routed {
-    pub(super) batch: usize,
-    /// `[features, batch]`: what a mean divides by; 0 where nothing is to be divided.
-    pub(super) divisors: Vec<f32>,
-    /// One for each exchange.
-    pub(super) parcels: Vec<Parcels>,
-}
-
-/// What one rank sends to the owners of a group: parts one after the other.
-#[derive(Debug, Default)]
-pub(super) struct Parcels {
-    /// For each owner the lengths of its bags, feature-major, then its ids (local rows).
-    pub(super) words: Vec<i64>,
-    /// Words for each owner.
-    pub(super) counts: Vec<usize>,
-    /// Ids for each owner.
-    pub(super) ids: Vec<usize>,
-    /// Per-sample weights of the ids, where the batch has any.
-    pub(super) weights: Option<Vec<f32>>,
+    pub(super) trip: Lent<Trip>,
 }
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// Sorts the ids of this rank's samples by owner, without communication.
+    ///
+    /// Batches may be routed ahead: each has memory of its own, which the embeddings lend again
+    /// once the last stage of the batch is dropped.
     ///
     /// # Errors
     /// The first id outside its table, in the order of the batch: table, feature, sample of this
@@ -49,12 +37,17 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             return Err(Error::Mismatch(format!("features {expected:?}, the batch has {given:?}")));
         }
         self.check_ids(batch)?;
-        let parcels = self.classes.iter().map(|class| parcels(&class.layout, batch));
-        Ok(Routed {
-            batch: batch.batch,
-            parcels: parcels.collect::<Result<_>>()?,
-            divisors: divisors(&self.map, batch),
-        })
+        let mut trip = self.trips.lend();
+        trip.batch = batch.batch;
+        divisors(&self.map, batch, &mut trip.divisors);
+        trip.parcels.resize_with(self.classes.len(), Parcels::default);
+        for (class, parcels) in self.classes.iter().zip(&mut trip.parcels) {
+            parcels.sort(&class.layout, batch);
+            if class.group.is_some() {
+                parcels.pack();
+            }
+        }
+        Ok(Routed { trip })
     }
 
     fn check_ids(&self, batch: JaggedRef<'_>) -> Result<()> {
@@ -79,81 +72,111 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     }
 }
 
-/// The bags of one feature, cut by the parts of its rows.
-struct Cut {
-    /// `[parts, batch]`.
-    lengths: Vec<i64>,
-    /// Local rows, by part and bag, in bag order; part `p` has `ends[p - 1]..ends[p]`.
-    ids: Vec<i64>,
-    weights: Vec<f32>,
-    ends: Vec<usize>,
-}
-
-fn parcels(layout: &Layout, batch: JaggedRef<'_>) -> Result<Parcels> {
-    let mut cuts: Vec<Option<Cut>> = Vec::new();
-    cuts.resize_with(batch.features(), || None);
-    for (f, map) in &layout.features {
-        cuts[*f] = Some(cut(batch, *f, map)?);
-    }
-    let mut parcels = Parcels { weights: batch.weights.map(|_| Vec::new()), ..Parcels::default() };
-    for owned in &layout.owned {
-        let begin = parcels.words.len();
-        let parts = owned.portions.iter().map(|portion| {
-            let cut = cuts[portion.feature].as_ref();
-            (cut.expect("invariant: features of the class were cut"), portion.part)
-        });
-        for (cut, part) in parts.clone() {
-            parcels.words.extend(&cut.lengths[part * batch.batch..(part + 1) * batch.batch]);
-        }
-        let lengths = parcels.words.len();
-        for (cut, part) in parts {
-            let range = if part == 0 { 0 } else { cut.ends[part - 1] }..cut.ends[part];
-            parcels.words.extend(&cut.ids[range.clone()]);
-            if let Some(weights) = &mut parcels.weights {
-                weights.extend(&cut.weights[range]);
+impl Parcels {
+    /// Gives every owner its bags; ids were checked.
+    fn sort(&mut self, layout: &Layout, batch: JaggedRef<'_>) {
+        self.bags.resize_with(layout.owned.len(), Bags::default);
+        self.bags.iter_mut().for_each(Bags::clear);
+        self.weighted = batch.weights.is_some();
+        for routes in &layout.features {
+            match (routes.map.kind(), routes.map.owners()) {
+                (RowMapKind::Permuted { .. }, _) => cut(&mut self.bags, batch, routes, |id| {
+                    let place = routes.map.locate(id).expect("invariant: ids were checked");
+                    (place.owner, place.local)
+                }),
+                (_, 1) => copy(&mut self.bags, batch, routes),
+                (RowMapKind::Range(starts), _) => cut(&mut self.bags, batch, routes, |id| {
+                    // The last start at or before it: earlier equal starts are empty owners.
+                    let owner = starts.partition_point(|&start| start <= id) - 1;
+                    (owner, id - starts[owner])
+                }),
+                (RowMapKind::Modulo { owners }, _) => cut(&mut self.bags, batch, routes, |id| {
+                    let owners = owners as u64;
+                    ((id % owners) as usize, id / owners)
+                }),
             }
         }
-        parcels.ids.push(parcels.words.len() - lengths);
-        parcels.counts.push(parcels.words.len() - begin);
     }
-    Ok(parcels)
+
+    /// One list of words for all owners, as a collective takes it.
+    fn pack(&mut self) {
+        self.words.clear();
+        self.counts.clear();
+        self.weights.clear();
+        for bags in &self.bags {
+            self.words.extend_from_slice(&bags.lengths);
+            self.words.extend_from_slice(&bags.ids);
+            self.counts.push(bags.lengths.len() + bags.ids.len());
+            self.weights.extend_from_slice(&bags.weights);
+        }
+    }
 }
 
-fn cut(batch: JaggedRef<'_>, f: usize, map: &RowMap) -> Result<Cut> {
-    let (samples, parts) = (batch.batch, map.owners());
-    let range = batch.feature_range(f);
-    let mut lengths = vec![0; parts * samples];
-    let mut places = Vec::with_capacity(range.len());
+/// Whole bags to owners of all rows.
+fn copy(all: &mut [Bags], batch: JaggedRef<'_>, routes: &Routes) {
+    let first = routes.feature * batch.batch;
+    let offsets = &batch.offsets[first..=first + batch.batch];
+    let range = batch.feature_range(routes.feature);
+    for &owner in routes.owners.iter().flatten() {
+        let bags = &mut all[owner];
+        bags.lengths.extend(offsets.windows(2).map(|pair| (pair[1] - pair[0]) as i64));
+        bags.ids.extend_from_slice(&batch.values[range.clone()]);
+        if let Some(weights) = batch.weights {
+            bags.weights.extend_from_slice(&weights[range.clone()]);
+        }
+    }
+}
+
+/// Every id to the owner of its row; `place` says which part has a row and as which local one.
+fn cut(
+    all: &mut [Bags],
+    batch: JaggedRef<'_>,
+    routes: &Routes,
+    place: impl Fn(u64) -> (usize, u64),
+) {
+    let Some((owners, others)) = routes.owners.split_first() else { return };
+    let samples = batch.batch;
+    for &owner in owners.iter().filter(|&&owner| owner != Routes::NOBODY) {
+        let lengths = &mut all[owner].lengths;
+        lengths.resize(lengths.len() + samples, 0);
+    }
     for b in 0..samples {
-        for &id in batch.bag(f, b) {
-            let place = map.locate(id as u64)?;
-            lengths[place.owner * samples + b] += 1;
-            places.push(place);
+        for k in batch.bag_range(routes.feature, b) {
+            let (part, local) = place(batch.values[k] as u64);
+            let bags = &mut all[owners[part]];
+            let length = bags.lengths.len() - samples + b;
+            bags.lengths[length] += 1;
+            bags.ids.push(local as i64);
+            if let Some(weights) = batch.weights {
+                bags.weights.push(weights[k]);
+            }
         }
     }
-    let (mut next, mut ends) = (vec![0; parts], Vec::with_capacity(parts));
-    let mut end = 0;
-    for (part, next) in next.iter_mut().enumerate() {
-        *next = end;
-        end += lengths[part * samples..(part + 1) * samples].iter().sum::<i64>() as usize;
-        ends.push(end);
-    }
-    let mut ids = vec![0; places.len()];
-    let mut weights = vec![0.0; if batch.weights.is_some() { places.len() } else { 0 }];
-    for (k, place) in places.iter().enumerate() {
-        let at = &mut next[place.owner];
-        ids[*at] = place.local as i64;
-        if let Some(given) = batch.weights {
-            weights[*at] = given[range.start + k];
+    // Owners of other columns of the same rows get the same.
+    for others in others {
+        for (&first, &other) in owners.iter().zip(others) {
+            if first != Routes::NOBODY {
+                repeat(all, first, other, samples);
+            }
         }
-        *at += 1;
     }
-    Ok(Cut { lengths, ids, weights, ends })
+}
+
+/// Gives one owner the last `samples` bags of another.
+fn repeat(all: &mut [Bags], from: usize, to: usize, samples: usize) {
+    let [from, to] = all.get_disjoint_mut([from, to]).expect("invariant: two owners of columns");
+    let lengths = &from.lengths[from.lengths.len() - samples..];
+    let ids = lengths.iter().sum::<i64>() as usize;
+    to.lengths.extend_from_slice(lengths);
+    to.ids.extend_from_slice(&from.ids[from.ids.len() - ids..]);
+    if !from.weights.is_empty() {
+        to.weights.extend_from_slice(&from.weights[from.weights.len() - ids..]);
+    }
 }
 
 /// The weight of every bag that is a mean.
-fn divisors(map: &FeatureMap, batch: JaggedRef<'_>) -> Vec<f32> {
-    let mut divisors = vec![0.0; batch.features() * batch.batch];
+fn divisors(map: &FeatureMap, batch: JaggedRef<'_>, divisors: &mut Vec<f32>) {
+    divisors.resize(batch.features() * batch.batch, 0.0);
     for (f, feature) in map.features().iter().enumerate() {
         if feature.pooling != Pooling::Mean {
             continue;
@@ -166,5 +189,4 @@ fn divisors(map: &FeatureMap, batch: JaggedRef<'_>) -> Vec<f32> {
             };
         }
     }
-    divisors
 }

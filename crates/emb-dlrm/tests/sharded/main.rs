@@ -1,5 +1,6 @@
 //! Embedding tables over ranks against one process.
 
+mod ahead;
 mod collectives;
 mod equality;
 mod refusals;

@@ -6,11 +6,11 @@ use super::route::RouteScratch;
 use super::table::CpuTables;
 use super::update::UpdateScratch;
 use super::{
-    cross, dense, gather, gemm, interaction, loss, pointwise, pool, route, update, weights,
+    cross, dense, gather, gemm, interaction, loss, pointwise, pool, route, rows, update, weights,
 };
 use crate::{
     Accumulate, Activation, Backend, Bucketized, FeatureMap, Gradients, JaggedRef, JaggedView, Mat,
-    PairOrder, Result, RowGradients, RowMapView, Scalar, TableSpec, Transpose, Unique,
+    PairOrder, Result, RowGradients, RowMapView, RowTransfer, Scalar, TableSpec, Transpose, Unique,
 };
 use emb_optim::Rule;
 use std::ops::Range;
@@ -152,6 +152,16 @@ impl Backend for Cpu {
         state: &[Vec<f32>],
     ) -> Result<()> {
         gather::write_rows(tables, table, first, weights, state)
+    }
+
+    fn transfer_rows(
+        &mut self,
+        tables: &mut CpuTables,
+        table: usize,
+        rows: &[u64],
+        transfer: RowTransfer<'_>,
+    ) -> Result<()> {
+        rows::transfer_rows(tables, table, rows, transfer)
     }
 
     fn pool(

@@ -114,11 +114,7 @@ pub(crate) fn read_rows(
         let row = first + k as u64;
         let out = &mut weights[k * table.dim..(k + 1) * table.dim];
         if table.is_touched(row) {
-            match table.dtype {
-                Dtype::F32 => load::<f32>(table, row, out),
-                Dtype::F16 => load::<f16>(table, row, out),
-                Dtype::Bf16 => load::<bf16>(table, row, out),
-            }
+            load_row(table, row, out);
         } else {
             table.initial_row(row, out);
         }
@@ -153,11 +149,7 @@ pub(crate) fn write_rows(
         let row = first + k as u64;
         table.touch(row);
         let values = &weights[k * table.dim..(k + 1) * table.dim];
-        match table.dtype {
-            Dtype::F32 => store::<f32>(table, row, values),
-            Dtype::F16 => store::<f16>(table, row, values),
-            Dtype::Bf16 => store::<bf16>(table, row, values),
-        }
+        store_row(table, row, values);
         for (s, values) in state.iter().enumerate() {
             let (to, width) = slot_of(table, row, s);
             to.copy_from_slice(&values[k * width..(k + 1) * width]);
@@ -166,7 +158,11 @@ pub(crate) fn write_rows(
     Ok(())
 }
 
-fn find<'a>(tables: &'a CpuTables, table: usize, operation: &'static str) -> Result<&'a Table> {
+pub(super) fn find<'a>(
+    tables: &'a CpuTables,
+    table: usize,
+    operation: &'static str,
+) -> Result<&'a Table> {
     let count = tables.tables().len();
     tables.tables().get(table).ok_or(Error::Shape {
         operation,
@@ -188,10 +184,28 @@ fn whole_rows(table: &Table, operation: &'static str, first: u64, len: usize) ->
     Ok(rows)
 }
 
-fn width(table: &Table, extent: Extent) -> usize {
+pub(super) fn width(table: &Table, extent: Extent) -> usize {
     match extent {
         Extent::Row => 1,
         Extent::Element => table.dim,
+    }
+}
+
+/// The weights of a row that was touched.
+pub(super) fn load_row(table: &Table, row: u64, out: &mut [f32]) {
+    match table.dtype {
+        Dtype::F32 => load::<f32>(table, row, out),
+        Dtype::F16 => load::<f16>(table, row, out),
+        Dtype::Bf16 => load::<bf16>(table, row, out),
+    }
+}
+
+/// Stores the weights of a row that was touched, rounded to nearest.
+pub(super) fn store_row(table: &Table, row: u64, values: &[f32]) {
+    match table.dtype {
+        Dtype::F32 => store::<f32>(table, row, values),
+        Dtype::F16 => store::<f16>(table, row, values),
+        Dtype::Bf16 => store::<bf16>(table, row, values),
     }
 }
 
@@ -213,7 +227,7 @@ fn store<E: Element>(table: &Table, row: u64, values: &[f32]) {
 
 /// The state of slot `s` of a row, and its width.
 #[expect(clippy::mut_from_ref, reason = "the caller holds the tables for itself")]
-fn slot_of(table: &Table, row: u64, s: usize) -> (&mut [f32], usize) {
+pub(super) fn slot_of(table: &Table, row: u64, s: usize) -> (&mut [f32], usize) {
     let row = row as usize;
     let before = |extent| table.slots[..s].iter().filter(|slot| slot.extent == extent).count();
     match table.slots[s].extent {

@@ -24,6 +24,7 @@ mod parallel;
 mod pointwise;
 mod pool;
 mod route;
+mod rows;
 mod shape;
 mod shared;
 mod sort;

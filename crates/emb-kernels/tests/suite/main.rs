@@ -5,4 +5,5 @@ mod field_update;
 mod golden;
 #[cfg(target_os = "linux")]
 mod huge;
+mod row_transfer;
 mod support;

@@ -1,0 +1,262 @@
+//! The mean of rows over their replicas: [`Averaging`].
+
+use super::error::Result;
+use super::rounds::{Cursor, Selection, Span};
+use super::touched::{TouchedRows, UnionMemory};
+use emb_comm::Collective;
+use emb_kernels::{Backend, RowTransfer, TableSpec};
+use emb_optim::{Extent, ReplicaSync as Merge, fold_history};
+use emb_shard::ReplicaSync;
+use std::ops::Range;
+
+/// Memory of a sync of weights.
+#[derive(Debug, Default)]
+pub(super) struct Averaging {
+    union: UnionMemory,
+    /// Tables whose touched rows are averaged.
+    some: Vec<usize>,
+    /// The rows of selections that are lists.
+    listed: Vec<u64>,
+    selections: Vec<Selection>,
+    round: Vec<Span>,
+    /// Numbers of the rows at hand.
+    rows: Vec<u64>,
+    /// Rows of this replica, each its weights and then its state.
+    mine: Vec<f32>,
+    /// The same, averaged.
+    whole: Vec<f32>,
+    mean: Mean,
+    /// Squares of all replicas, of one row.
+    total: Vec<f32>,
+}
+
+impl Averaging {
+    /// Selects what is due: all rows or, with two collectives, those that any replica touched.
+    /// `sizes` are the rows of stored parts and the elements of a row.
+    pub(super) fn select<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        syncs: &[ReplicaSync],
+        touched: &mut [Option<TouchedRows>],
+        sizes: &[(usize, usize)],
+        due: impl Fn(u64) -> bool,
+    ) -> Result<()> {
+        self.selections.clear();
+        self.some.clear();
+        self.listed.clear();
+        for (table, (sync, &(rows, elements))) in syncs.iter().zip(sizes).enumerate() {
+            match sync {
+                ReplicaSync::Weights { every } if due(every.get().into()) => {
+                    self.selections.push(Selection { table, rows, elements, listed: None });
+                }
+                ReplicaSync::TouchedRows { every } if due(every.get().into()) => {
+                    self.some.push(table);
+                }
+                _ => {}
+            }
+        }
+        if self.some.is_empty() {
+            return Ok(());
+        }
+        self.union.unite(replicas, touched, &self.some)?;
+        for &table in &self.some {
+            let begin = self.listed.len();
+            if let Some(touched) = &mut touched[table] {
+                touched.take(&mut self.listed);
+            }
+            let (rows, elements) = (self.listed.len() - begin, sizes[table].1);
+            self.selections.push(Selection { table, rows, elements, listed: Some(begin) });
+        }
+        Ok(())
+    }
+
+    /// Averages what was selected: two collectives a round.
+    pub(super) fn run<B: Backend, C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        backend: &mut B,
+        tables: &mut B::Tables,
+    ) -> Result<()> {
+        // Replicas store the same parts, hence take the same rounds.
+        let mut cursor = Cursor::default();
+        while cursor.next_round(&self.selections, &mut self.round) {
+            self.read(backend, tables)?;
+            self.mean.over(replicas, &self.mine, &mut self.whole)?;
+            self.write(backend, tables, replicas.world())?;
+        }
+        Ok(())
+    }
+
+    fn read<B: Backend>(&mut self, backend: &mut B, tables: &mut B::Tables) -> Result<()> {
+        let Self { selections, listed, round, rows, mine, .. } = self;
+        let elements = |span: &Span| span.rows * selections[span.selection].elements;
+        mine.resize(round.iter().map(elements).sum(), 0.0);
+        let mut at = 0;
+        for span in &*round {
+            let selection = selections[span.selection];
+            let values = &mut mine[at..at + elements(span)];
+            at += values.len();
+            let rows = numbers(selection, *span, listed, rows);
+            backend.transfer_rows(tables, selection.table, rows, RowTransfer::Read(values))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that differ, so that memory of rows that nobody touched stays untouched.
+    fn write<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        tables: &mut B::Tables,
+        replicas: usize,
+    ) -> Result<()> {
+        let mut at = 0;
+        for &span in &self.round {
+            let selection = self.selections[span.selection];
+            let len = span.rows * selection.elements;
+            let (old, new) = (&self.mine[at..at + len], &mut self.whole[at..at + len]);
+            at += len;
+            let spec = &B::specs(tables)[selection.table];
+            fold(spec, selection.elements, replicas, new, &mut self.total)?;
+            numbers(selection, span, &self.listed, &mut self.rows);
+            let changed = keep_changed(old, new, selection.elements, &mut self.rows);
+            if changed > 0 {
+                let values = RowTransfer::Write(&new[..changed * selection.elements]);
+                backend.transfer_rows(tables, selection.table, &self.rows, values)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the rows of a span, which `rows` becomes.
+fn numbers<'a>(
+    selection: Selection,
+    span: Span,
+    listed: &[u64],
+    rows: &'a mut Vec<u64>,
+) -> &'a [u64] {
+    rows.clear();
+    let end = span.first + span.rows;
+    match selection.listed {
+        Some(begin) => rows.extend_from_slice(&listed[begin + span.first..begin + end]),
+        None => rows.extend(span.first as u64..end as u64),
+    }
+    rows
+}
+
+/// Moves the rows of `new` that differ from `old` to its beginning, and leaves their numbers in
+/// `rows`; returns how many there are.
+fn keep_changed(old: &[f32], new: &mut [f32], elements: usize, rows: &mut Vec<u64>) -> usize {
+    let mut kept = 0;
+    for r in 0..rows.len() {
+        let row = r * elements..(r + 1) * elements;
+        let pairs = old[row.clone()].iter().zip(&new[row.clone()]);
+        // Without an early end, which would keep it from being vectorised.
+        let differ = pairs.fold(0, |bits, (old, new)| bits | (old.to_bits() ^ new.to_bits()));
+        if differ != 0 {
+            if kept != r {
+                new.copy_within(row, kept * elements);
+                rows[kept] = rows[r];
+            }
+            kept += 1;
+        }
+    }
+    rows.truncate(kept);
+    kept
+}
+
+/// Where squares of each replica have a slot of their own, their sum goes to the common one:
+/// `values` are rows averaged over `replicas`.
+fn fold(
+    spec: &TableSpec,
+    elements: usize,
+    replicas: usize,
+    values: &mut [f32],
+    total: &mut Vec<f32>,
+) -> Result<()> {
+    if spec.optimizer.replica_sync() != Merge::MeanWithHistory {
+        return Ok(());
+    }
+    let (sum, local) = (slot(spec, "sum"), slot(spec, "sum_local"));
+    for row in values.chunks_exact_mut(elements) {
+        let (before, after) = row.split_at_mut(local.start);
+        let local = &mut after[..local.len()];
+        total.clear();
+        total.extend(local.iter().map(|mean| mean * replicas as f32));
+        fold_history(&mut before[sum.clone()], local, total)?;
+    }
+    Ok(())
+}
+
+/// Where a slot lies among the elements of a row.
+fn slot(spec: &TableSpec, name: &str) -> Range<usize> {
+    let mut end = spec.dim;
+    let slots = spec.optimizer.slots().iter().map(|slot| {
+        let begin = end;
+        end += match slot.extent {
+            Extent::Row => 1,
+            Extent::Element => spec.dim,
+        };
+        (slot.name, begin..end)
+    });
+    let found = slots.into_iter().find(|(of, _)| *of == name);
+    found.expect("invariant: the rule with history has both slots").1
+}
+
+/// Memory of a mean.
+#[derive(Debug, Default)]
+struct Mean {
+    /// Elements of every replica's share.
+    shares: Vec<usize>,
+    /// As many for each, of this replica's.
+    equal: Vec<usize>,
+    /// `[replicas, share]`.
+    all: Vec<f32>,
+    mean: Vec<f32>,
+}
+
+/// Elements summed at a time.
+const BLOCK: usize = 256;
+
+impl Mean {
+    /// The mean over the replicas, the same bits on each: every replica takes that of its share.
+    fn over<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        mine: &[f32],
+        whole: &mut Vec<f32>,
+    ) -> Result<()> {
+        let (world, rank) = (replicas.world(), replicas.rank());
+        let start = |m: usize| mine.len() / world * m + m.min(mine.len() % world);
+        self.shares.clear();
+        self.shares.extend((0..world).map(|m| start(m + 1) - start(m)));
+        let share = self.shares[rank];
+        self.equal.clear();
+        self.equal.resize(world, share);
+        self.all.resize(share * world, 0.0);
+        replicas.all_to_all_v::<f32>(mine, &self.shares, &mut self.all, &self.equal)?;
+        self.mean.resize(share, 0.0);
+        let (all, blocks) = (&self.all, self.mean.chunks_mut(BLOCK).enumerate());
+        blocks.for_each(|(block, mean)| mean_of(all, share, block * BLOCK, mean));
+        whole.resize(mine.len(), 0.0);
+        Ok(replicas.all_gather_v::<f32>(&self.mean, whole, &self.shares)?)
+    }
+}
+
+/// `x0 + sum(x_m - x0) / M` of elements `first..` of every share of `all`, in replica order.
+fn mean_of(all: &[f32], share: usize, first: usize, mean: &mut [f32]) {
+    let mut apart = [0.0_f64; BLOCK];
+    let firsts = &all[first..first + mean.len()];
+    let replicas = all.len() / share;
+    for m in 0..replicas {
+        let values = &all[m * share + first..][..mean.len()];
+        for ((apart, &value), &first) in apart.iter_mut().zip(values).zip(firsts) {
+            *apart += f64::from(value) - f64::from(first);
+        }
+    }
+    for ((mean, apart), &first) in mean.iter_mut().zip(apart).zip(firsts) {
+        // Adding 0 would make -0 of equal replicas 0.
+        let moved = (f64::from(first) + apart / replicas as f64) as f32;
+        *mean = if apart == 0.0 { first } else { moved };
+    }
+}
