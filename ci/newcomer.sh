@@ -4,7 +4,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
 limit=120 # seconds; it takes 30 on two quiet cores
-command='cargo run --release -- train --data synthetic'
+command='cargo run --release -- train --data synthetic --world 4 --replicas 2'
 grep -qxF "$command" README.md || { echo "README.md does not show: $command" >&2; exit 1; }
 
 heading "build"

@@ -14,7 +14,8 @@ use crate::{Element, Host, Meters, Result, Space, Sum};
 /// counts are always slices.
 ///
 /// **Order.** A rank may belong to several sets (see [`split`](Self::split)). It takes part in one
-/// operation at a time, and ranks that share several sets call them in the same order.
+/// operation at a time, and ranks that share several sets call them in the same order; a
+/// [`duplicate`](Self::duplicate) stands apart.
 ///
 /// **Failure.** Where an operation refuses its own arguments (`# Errors`), nothing has been
 /// written. A rank that fails takes its peers with it: their operations end in
@@ -140,6 +141,18 @@ pub trait Collective<S: Space = Host>: Send {
     /// twice or one that does not exist, or are empty: it names the ranks, and this set remains
     /// usable.
     fn subgroups(&mut self, groups: &[&[usize]]) -> Result<Option<Self>>
+    where
+        Self: Sized;
+
+    /// The same ranks once more, for operations that go on at the same time as those here, from
+    /// another thread (`MPI_Comm_dup` of the MPI standard). Called by every rank.
+    ///
+    /// Sets of the one and of the other need no common order. They fail together. Steps are
+    /// labelled apart: the copy begins with the step of this one.
+    ///
+    /// # Errors
+    /// A peer that does not arrive.
+    fn duplicate(&mut self) -> Result<Self>
     where
         Self: Sized;
 

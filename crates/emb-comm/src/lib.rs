@@ -7,7 +7,7 @@
 //!
 //! [`Collective`] is the seam between training and a transport; [`Solo`] is the transport of a
 //! run of one rank, where every exchange is a copy; [`Local`] is that between threads of one
-//! process, over the memory of a [`Space`]. [`Wire`] says how rows of `f32` become bytes:
+//! process, over the memory of a [`Space`]; [`Traced`] records what any of them does when. [`Wire`] says how rows of `f32` become bytes:
 //! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row.
 //!
 //! **It knows nothing of** tables, kernels or plans: it moves slices.
@@ -69,6 +69,7 @@ mod operation;
 mod solo;
 mod space;
 mod sync;
+mod trace;
 
 pub use codec::Wire;
 pub use collective::Collective;
@@ -82,6 +83,7 @@ pub use meter::{Meter, Meters};
 pub use operation::Operation;
 pub use solo::Solo;
 pub use space::{Host, Space};
+pub use trace::{Lane, Span, Trace, Traced};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -48,13 +48,7 @@ impl Meters {
 
     /// All operations together.
     pub fn total(&self) -> Meter {
-        self.operations.iter().fold(Meter::default(), |sum, meter| Meter {
-            calls: sum.calls + meter.calls,
-            intra_node_bytes: sum.intra_node_bytes + meter.intra_node_bytes,
-            inter_node_bytes: sum.inter_node_bytes + meter.inter_node_bytes,
-            wait_seconds: sum.wait_seconds + meter.wait_seconds,
-            copy_seconds: sum.copy_seconds + meter.copy_seconds,
-        })
+        self.operations.iter().copied().sum()
     }
 
     pub(crate) fn add(&mut self, operation: Operation, took: Took) {
@@ -64,6 +58,18 @@ impl Meters {
         meter.inter_node_bytes += took.inter_node_bytes;
         meter.wait_seconds += took.waited.as_secs_f64();
         meter.copy_seconds += took.total.saturating_sub(took.waited).as_secs_f64();
+    }
+}
+
+impl std::iter::Sum for Meter {
+    fn sum<I: Iterator<Item = Self>>(meters: I) -> Self {
+        meters.fold(Self::default(), |sum, meter| Self {
+            calls: sum.calls + meter.calls,
+            intra_node_bytes: sum.intra_node_bytes + meter.intra_node_bytes,
+            inter_node_bytes: sum.inter_node_bytes + meter.inter_node_bytes,
+            wait_seconds: sum.wait_seconds + meter.wait_seconds,
+            copy_seconds: sum.copy_seconds + meter.copy_seconds,
+        })
     }
 }
 

@@ -26,11 +26,13 @@ pub enum Operation {
     Split,
     /// [`subgroups`](crate::Collective::subgroups).
     Subgroups,
+    /// [`duplicate`](crate::Collective::duplicate).
+    Duplicate,
 }
 
 impl Operation {
     /// Every operation, in the order of meters.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AllToAllV,
         Self::ExchangeCounts,
         Self::AllReduce,
@@ -41,6 +43,7 @@ impl Operation {
         Self::Barrier,
         Self::Split,
         Self::Subgroups,
+        Self::Duplicate,
     ];
 
     /// The method's name.
@@ -56,6 +59,7 @@ impl Operation {
             Self::Barrier => "barrier",
             Self::Split => "split",
             Self::Subgroups => "subgroups",
+            Self::Duplicate => "duplicate",
         }
     }
 }

@@ -117,4 +117,8 @@ impl Collective for Solo {
         checked(1, groups)?;
         Ok((!groups.is_empty()).then_some(Self))
     }
+
+    fn duplicate(&mut self) -> Result<Self> {
+        Ok(Self)
+    }
 }

@@ -19,6 +19,18 @@ pub enum Error {
     #[cfg(feature = "data")]
     #[error(transparent)]
     Data(#[from] crate::data::Error),
+    /// A plan that can't be made.
+    #[error(transparent)]
+    Plan(#[from] emb_shard::Error),
+    /// Tables over ranks: a plan that can't be executed, or a step that didn't happen.
+    #[error(transparent)]
+    Sharded(#[from] crate::sharded::Error),
+    /// A collective failed, or a peer gave up.
+    #[error(transparent)]
+    Comm(#[from] emb_comm::Error),
+    /// A run over ranks failed: which rank, in which step, and why.
+    #[error(transparent)]
+    Rank(#[from] emb_comm::Failure),
     /// Metrics over scores that have none.
     #[error(transparent)]
     Metric(#[from] crate::metrics::Error),

@@ -14,7 +14,7 @@ pub mod sharded;
 pub mod sources;
 pub mod train;
 
-pub use embeddings::EmbeddingBags;
+pub use embeddings::{EmbeddingBags, Embeddings};
 pub use error::Error;
 pub use model::{DeviceBatch, Dlrm};
 

@@ -94,7 +94,7 @@ fn small(threads: usize, interaction: Interaction) -> Trainer<Cpu> {
     let model = Dlrm::new(&mut cpu, &shape, bags, &dense, 3).expect("a model");
     let schedule = Schedule::constant(1.0).expect("a schedule");
     let rates = Rates { tables: 0.1, dense: 0.05 };
-    Trainer::new(cpu, model, 5, dense, rates, schedule).expect("a trainer")
+    Trainer::new(cpu, model, emb_comm::Solo, 5, dense, rates, schedule).expect("a trainer")
 }
 
 /// Deterministic samples: uneven bags, some empty.

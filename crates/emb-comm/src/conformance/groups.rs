@@ -133,3 +133,32 @@ pub(super) fn groups_of_two_dimensions<C: Collective>(comm: &mut C) -> Result<()
     }
     Ok(())
 }
+
+pub(super) fn a_duplicate_works_at_the_same_time<C: Collective>(comm: &mut C) -> Result<()> {
+    const TIMES: usize = 50;
+    let (me, world) = (comm.rank(), comm.world());
+    let mut copy = comm.duplicate()?;
+    assert_eq!((copy.rank(), copy.world()), (me, world));
+    std::thread::scope(|scope| {
+        // Sums on another thread, while this one exchanges in an order of its own.
+        let sums = scope.spawn(move || -> Result<()> {
+            for time in 0..TIMES {
+                copy.set_step(1000 + time as u64);
+                let mut sum = vec![(me + time) as u64; 100];
+                copy.all_reduce(&mut sum)?;
+                let expected = (world * (world - 1) / 2 + world * time) as u64;
+                assert!(sum.iter().all(|&sum| sum == expected), "rank {me}, time {time}");
+            }
+            Ok(())
+        });
+        for time in 0..TIMES {
+            let mut all = vec![0; world];
+            comm.all_gather_v(&[me as u64], &mut all, &vec![1; world])?;
+            assert!(all.iter().enumerate().all(|(rank, &found)| found == rank as u64));
+            if time % 7 == 0 {
+                comm.barrier()?;
+            }
+        }
+        sums.join().expect("no panic")
+    })
+}

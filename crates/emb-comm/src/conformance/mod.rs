@@ -97,6 +97,7 @@ pub fn checks<C: Collective>() -> Vec<Check<C>> {
         groups::u29_a_hundred_groups_in_turn,
         groups::split_orders_by_key,
         groups::groups_of_two_dimensions,
+        groups::a_duplicate_works_at_the_same_time,
     ]
 }
 

@@ -29,6 +29,13 @@ impl<S: Space> Local<S> {
         Ok(own.map(|part| self.part(groups[part], part)))
     }
 
+    pub(super) fn copy_of_all(&mut self) -> Result<Self> {
+        self.meet(Terms::new(Operation::Duplicate))?;
+        let members = self.group.members.to_vec();
+        let (world, group) = self.world.duplicate((self.group.id, self.round, 0), members);
+        Ok(Self::new(&self.space, &world, group, self.position))
+    }
+
     /// This rank's end of a new set of `ranks` of this one.
     fn part(&self, ranks: &[usize], part: usize) -> Self {
         let own = ranks.iter().position(|&rank| rank == self.position);

@@ -177,6 +177,10 @@ impl<S: Space> Collective<S> for Local<S> {
     fn subgroups(&mut self, groups: &[&[usize]]) -> Result<Option<Self>> {
         self.divide(groups)
     }
+
+    fn duplicate(&mut self) -> Result<Self> {
+        self.copy_of_all()
+    }
 }
 
 impl<S: Space> Drop for Local<S> {

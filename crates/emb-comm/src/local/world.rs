@@ -7,14 +7,22 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::{Error, Operation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The ranks of one run.
+/// The ranks of one run, each in one operation at a time.
+///
+/// A duplicate has the same ranks once more, which may be in another operation at the same time.
 pub(crate) struct World<S> {
     pub(crate) options: Options,
     pub(crate) ranks: Box<[RankState]>,
-    failed: AtomicBool,
-    failure: Mutex<Option<Failure>>,
+    fate: Arc<Fate>,
     /// Groups that some of their members have still to pick up.
     pending: Mutex<Vec<Pending<S>>>,
+}
+
+/// What a world shares with its duplicates: they fail together.
+#[derive(Default)]
+struct Fate {
+    failed: AtomicBool,
+    failure: Mutex<Option<Failure>>,
     groups: AtomicU64,
 }
 
@@ -45,60 +53,86 @@ pub(crate) type Birth = (u64, u64, usize);
 
 struct Pending<S> {
     birth: Birth,
+    /// The world that the group is of, where it is a duplicate.
+    world: Option<Arc<World<S>>>,
     group: Arc<Group<S>>,
     missing: usize,
 }
 
 impl<S: crate::Space> World<S> {
     pub(crate) fn new(ranks: usize, options: Options) -> Self {
-        Self {
-            options,
-            ranks: (0..ranks).map(|_| RankState::default()).collect(),
-            failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
-            pending: Mutex::new(Vec::new()),
-            groups: AtomicU64::new(0),
-        }
+        Self::with_fate(ranks, options, Arc::default())
+    }
+
+    fn with_fate(ranks: usize, options: Options, fate: Arc<Fate>) -> Self {
+        let ranks = (0..ranks).map(|_| RankState::default()).collect();
+        Self { options, ranks, fate, pending: Mutex::new(Vec::new()) }
     }
 
     /// A group with a number of its own.
     pub(crate) fn group(&self, members: Vec<usize>) -> Group<S> {
-        let id = self.groups.fetch_add(1, Ordering::Relaxed);
+        let id = self.fate.groups.fetch_add(1, Ordering::Relaxed);
         Group { id, board: Board::new(members.len()), members: members.into() }
     }
 
     /// The group born as `birth`: made by the member that comes first, picked up by each once.
     pub(crate) fn join(&self, birth: Birth, members: Vec<usize>) -> Arc<Group<S>> {
+        self.pick_up(birth, members.len(), || (None, Arc::new(self.group(members)))).1
+    }
+
+    /// The duplicate born as `birth`, with a group of `members`.
+    pub(crate) fn duplicate(
+        &self,
+        birth: Birth,
+        members: Vec<usize>,
+    ) -> (Arc<World<S>>, Arc<Group<S>>) {
+        let (world, group) = self.pick_up(birth, members.len(), || {
+            let world = Self::with_fate(self.ranks.len(), self.options, Arc::clone(&self.fate));
+            for (new, old) in world.ranks.iter().zip(&self.ranks) {
+                new.step.store(old.step.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            let group = Arc::new(world.group(members));
+            (Some(Arc::new(world)), group)
+        });
+        (world.expect("invariant: a duplicate is born with its world"), group)
+    }
+
+    fn pick_up(
+        &self,
+        birth: Birth,
+        members: usize,
+        make: impl FnOnce() -> (Option<Arc<World<S>>>, Arc<Group<S>>),
+    ) -> (Option<Arc<World<S>>>, Arc<Group<S>>) {
         let mut pending = lock(&self.pending);
         let found = pending.iter().position(|pending| pending.birth == birth);
         let index = found.unwrap_or_else(|| {
-            let missing = members.len();
-            let group = Arc::new(self.group(members));
-            pending.push(Pending { birth, group, missing });
+            let (world, group) = make();
+            pending.push(Pending { birth, world, group, missing: members });
             pending.len() - 1
         });
         pending[index].missing -= 1;
         if pending[index].missing == 0 {
-            pending.swap_remove(index).group
+            let Pending { world, group, .. } = pending.swap_remove(index);
+            (world, group)
         } else {
-            Arc::clone(&pending[index].group)
+            (pending[index].world.clone(), Arc::clone(&pending[index].group))
         }
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+        self.fate.failed.load(Ordering::Acquire)
     }
 
     pub(crate) fn failure(&self) -> Option<Failure> {
-        if self.has_failed() { lock(&self.failure).clone() } else { None }
+        if self.has_failed() { lock(&self.fate.failure).clone() } else { None }
     }
 
     /// Records a failure and returns the first one of this world.
     ///
     pub(crate) fn fail(&self, failure: Failure) -> Failure {
-        let mut first = lock(&self.failure);
+        let mut first = lock(&self.fate.failure);
         let first = first.get_or_insert(failure);
-        self.failed.store(true, Ordering::Release);
+        self.fate.failed.store(true, Ordering::Release);
         first.clone()
     }
 
@@ -106,7 +140,7 @@ impl<S: crate::Space> World<S> {
     /// failure. It drops communicators on its way out, so that it may have been seen as gone or as
     /// panicking before: the reason replaces that.
     pub(crate) fn explain(&self, failure: Failure) -> Failure {
-        let mut first = lock(&self.failure);
+        let mut first = lock(&self.fate.failure);
         let is_vague = |first: &Failure| {
             let vague = matches!(first.kind(), FailureKind::Left | FailureKind::Panic);
             vague && first.ranks() == failure.ranks()
@@ -114,7 +148,7 @@ impl<S: crate::Space> World<S> {
         if first.as_ref().is_none_or(is_vague) {
             *first = Some(failure.clone());
         }
-        self.failed.store(true, Ordering::Release);
+        self.fate.failed.store(true, Ordering::Release);
         first.clone().unwrap_or(failure)
     }
 

@@ -1,5 +1,6 @@
 //! The tensors of a model: names, types and shapes, in file order.
 
+use crate::Embeddings;
 use crate::model::Dlrm;
 use emb_kernels::{Backend, Dtype, TableSpec};
 use emb_optim::Extent;
@@ -42,7 +43,10 @@ impl Entry {
 }
 
 /// All tensors of a model; 32-bit ones come first so that every tensor is aligned.
-pub(super) fn entries<B: Backend>(model: &Dlrm<B>, dense_slots: &[&str]) -> Vec<Entry> {
+pub(super) fn entries<B: Backend, E: Embeddings<B>>(
+    model: &Dlrm<B, E>,
+    dense_slots: &[&str],
+) -> Vec<Entry> {
     let mut entries = Vec::new();
     let total = model.dense.total();
     for parameter in &model.dense.parameters {

@@ -118,6 +118,7 @@ impl Manifest {
     pub fn options_to_go_on(&self, data: &[PathBuf]) -> crate::config::Options {
         let mut options = self.options.clone();
         (options.load, options.save, options.threads) = (None, None, None);
+        (options.timeline, options.threads_per_rank) = (None, None);
         (options.steps, options.epochs) = (None, None);
         let synthetic =
             |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "synthetic");

@@ -18,7 +18,7 @@ mod write;
 pub use manifest::{Manifest, Position, TensorRecord, prepare};
 pub use read::{LoadReport, load};
 pub use verify::verify;
-pub use write::save;
+pub use write::{lend, save};
 
 /// Elements read or written at a time.
 const CHUNK: usize = 1 << 18;

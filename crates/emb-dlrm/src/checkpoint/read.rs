@@ -5,7 +5,7 @@ use super::entry::{Entry, Place, entries};
 use super::manifest::{Manifest, Position, TensorRecord};
 use super::write::{hex, width};
 use crate::model::Dlrm;
-use crate::{Error, Result};
+use crate::{Embeddings, Error, Result};
 use emb_kernels::Backend;
 use safetensors::tensor::{Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
@@ -27,15 +27,16 @@ pub struct LoadReport {
     pub bytes: u64,
 }
 
-/// Loads a checkpoint into a model of the same tables, layers and optimizers.
+/// Loads a checkpoint into a model of the same tables, layers and optimizers. With tables over ranks
+/// every rank calls it and keeps its part.
 ///
 /// # Errors
 /// Nothing is changed when a tensor is missing, unexpected or of another shape or type (all of
 /// them are named); a checksum that differs names the file and the tensor.
-pub fn load<B: Backend>(
+pub fn load<B: Backend, E: Embeddings<B>>(
     dir: &Path,
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
     dense_slots: &[&str],
 ) -> Result<LoadReport> {
     let manifest = Manifest::read(dir)?;
@@ -59,12 +60,12 @@ fn is_table(entry: &Entry) -> bool {
     matches!(entry.place, Place::TableWeight { .. } | Place::TableSlot { .. })
 }
 
-fn load_dense<B: Backend>(
+fn load_dense<B: Backend, E: Embeddings<B>>(
     reader: &mut Reader,
     manifest: &Manifest,
     entry: &Entry,
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
 ) -> Result<()> {
     let (flat, range) = match &entry.place {
         Place::Dense(range) => (&mut model.dense.weights, range.clone()),
@@ -83,16 +84,17 @@ fn load_dense<B: Backend>(
     tensor.verify(reader, manifest)
 }
 
-fn load_table<B: Backend>(
+fn load_table<B: Backend, E: Embeddings<B>>(
     reader: &mut Reader,
     manifest: &Manifest,
     entries: &[Entry],
     table: usize,
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
 ) -> Result<usize> {
     let spec = &model.embeddings.specs()[table];
-    let (rows, dim, slots) = (spec.rows as usize, spec.dim, spec.optimizer.slots());
+    let (rows, dim, optimizer) = (spec.rows as usize, spec.dim, spec.optimizer);
+    let slots = optimizer.slots();
     let find = |place: Place| {
         entries
             .iter()
@@ -112,8 +114,7 @@ fn load_table<B: Backend>(
         for ((tensor, values), slot) in states.iter_mut().zip(&mut state).zip(slots) {
             tensor.read(reader, n * width(slot.extent, dim), values)?;
         }
-        let tables = model.embeddings.tables_mut();
-        backend.write_rows(tables, table, first as u64, &weights, &state)?;
+        model.embeddings.write_rows(backend, table, first as u64, &weights, &state)?;
     }
     let mut bytes = weight.end - weight.begin;
     weight.verify(reader, manifest)?;

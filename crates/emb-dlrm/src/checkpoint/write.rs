@@ -4,7 +4,7 @@ use super::CHUNK;
 use super::entry::{Entry, Place, entries};
 use super::manifest::{Manifest, Position, TensorRecord, sync_folder};
 use crate::model::Dlrm;
-use crate::{Error, Result, config::Options};
+use crate::{Embeddings, Error, Result, config::Options};
 use emb_kernels::{Backend, Dtype};
 use safetensors::tensor::{Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
@@ -16,13 +16,16 @@ use std::path::Path;
 /// Saves a model to `dir`, which is created; an earlier checkpoint there is replaced only once the
 /// new one is complete. `dense_slots` are the names of the dense optimizer's slots.
 ///
+/// With tables over ranks it is rank 0 that saves, while the others call [`lend`] with the same
+/// slots; replicas have to be equal before.
+///
 /// # Errors
 /// A weight that is not finite (by tensor and element: such a checkpoint is never written); the
 /// disk failed.
-pub fn save<B: Backend>(
+pub fn save<B: Backend, E: Embeddings<B>>(
     dir: &Path,
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
     dense_slots: &[&str],
     options: &Options,
     at: Position,
@@ -51,6 +54,29 @@ pub fn save<B: Backend>(
     let manifest = Manifest::new(at, options.clone(), name, bytes, records);
     manifest.publish(dir)?;
     Ok(manifest)
+}
+
+/// Takes part in a [`save`] of rank 0, as one of the other ranks.
+///
+/// # Errors
+/// A peer that fails, rank 0 among them.
+pub fn lend<B: Backend, E: Embeddings<B>>(
+    backend: &mut B,
+    model: &mut Dlrm<B, E>,
+    dense_slots: &[&str],
+) -> Result<()> {
+    for entry in entries(model, dense_slots) {
+        match entry.place {
+            Place::Dense(_) | Place::DenseSlot(_) => {}
+            Place::TableWeight { table } => {
+                table_chunks(backend, model, table, None, |_, _| Ok(()))?;
+            }
+            Place::TableSlot { table, slot } => {
+                table_chunks(backend, model, table, Some(slot), |_, _| Ok(()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A name that no file of the folder has: a save over step N must not write into N's file.
@@ -93,12 +119,12 @@ fn header(dir: &Path, entries: &[Entry], at: Position) -> Result<Vec<u8>> {
     Ok(header)
 }
 
-fn write_all<B: Backend>(
+fn write_all<B: Backend, E: Embeddings<B>>(
     writer: &mut Writer<'_>,
     header: &[u8],
     entries: &[Entry],
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
 ) -> Result<Vec<TensorRecord>> {
     writer.write(header)?;
     let mut records = Vec::with_capacity(entries.len());
@@ -123,9 +149,9 @@ fn write_all<B: Backend>(
 }
 
 /// Calls `f` with the position of the first element and the elements of each chunk, in order.
-fn for_each_chunk<B: Backend>(
+fn for_each_chunk<B: Backend, E: Embeddings<B>>(
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
     entry: &Entry,
     mut f: impl FnMut(usize, &[f32]) -> Result<()>,
 ) -> Result<()> {
@@ -148,16 +174,16 @@ fn for_each_chunk<B: Backend>(
     Ok(())
 }
 
-fn table_chunks<B: Backend>(
+fn table_chunks<B: Backend, E: Embeddings<B>>(
     backend: &mut B,
-    model: &mut Dlrm<B>,
+    model: &mut Dlrm<B, E>,
     table: usize,
     slot: Option<usize>,
     mut f: impl FnMut(usize, &[f32]) -> Result<()>,
 ) -> Result<()> {
     let spec = &model.embeddings.specs()[table];
-    let (rows, dim) = (spec.rows as usize, spec.dim);
-    let slots = spec.optimizer.slots();
+    let (rows, dim, optimizer) = (spec.rows as usize, spec.dim, spec.optimizer);
+    let slots = optimizer.slots();
     let mut state: Vec<Vec<f32>> = vec![Vec::new(); slots.len()];
     let mut weights = Vec::new();
     let step = (CHUNK / dim).max(1);
@@ -167,8 +193,7 @@ fn table_chunks<B: Backend>(
         for (values, slot) in state.iter_mut().zip(slots) {
             values.resize(n * width(slot.extent, dim), 0.0);
         }
-        let tables = model.embeddings.tables_mut();
-        backend.read_rows(tables, table, first as u64, &mut weights, &mut state)?;
+        model.embeddings.read_rows(backend, table, first as u64, &mut weights, &mut state)?;
         match slot {
             None => f(first * dim, &weights)?,
             Some(slot) => f(first * width(slots[slot].extent, dim), &state[slot])?,

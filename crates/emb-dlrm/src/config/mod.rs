@@ -12,17 +12,23 @@ mod file;
 pub mod nearest;
 mod optimizers;
 mod options;
+mod placing;
+mod ranks;
+mod replicas;
 mod resolve;
+mod table_options;
 mod tables;
 mod words;
 
 pub use optimizers::Optimizers;
-pub use options::{FeatureOptions, InitOptions, Options, TableOptions};
+pub use options::Options;
+pub use ranks::Ranks;
 pub use resolve::{Config, Length, Origin};
+pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};
 pub use words::{
-    BadRows, DecayKind, DenseKind, IdPolicy, ModelKind, OptimizerKind, PoolingKind, RoundingMode,
-    WeightType,
+    BadRows, DecayKind, DenseKind, IdPolicy, LayoutKind, ModelKind, OptimizerKind, PlacementKind,
+    PoolingKind, RoundingMode, ScalingKind, SyncKind, WeightType,
 };
 
 /// Dense columns of Criteo data and of synthetic data.

@@ -1,8 +1,9 @@
 //! What a person may write, on the command line or in a TOML file: [`Options`].
 
+use super::table_options::{FeatureOptions, TableOptions};
 use super::words::{
-    BadRows, DecayKind, DenseKind, IdPolicy, ModelKind, OptimizerKind, PoolingKind, RoundingMode,
-    WeightType,
+    BadRows, DecayKind, DenseKind, IdPolicy, LayoutKind, ModelKind, OptimizerKind, RoundingMode,
+    ScalingKind, SyncKind, WeightType,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -119,6 +120,65 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<PathBuf>,
 
+    /// Ranks that train together, as threads of this process [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "W", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub world: Option<u32>,
+    /// Nodes that the ranks are counted to, neighbours together, for bytes inside and between nodes [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Where tables live: auto, table-wise, row-wise, column-wise, data-parallel, or a plan file [default: auto]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "KIND|FILE.json", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Replicas M of the tables: sharding groups of W/M ranks [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "M", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+    /// Ranks of a sharding group: every M-th, or neighbours [default: strided]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "strided|contiguous", help_heading = "Ranks")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LayoutKind>,
+    /// How replicas are kept equal: rows averaged, or gradients summed [default: weights]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "weights|gradients", help_heading = "Ranks")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncKind>,
+    /// Steps between two syncs of weights [default: 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "K", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_every: Option<u32>,
+    /// What adaptive rules do about M replicas [default: moment, and exact with sync gradients]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "none|moment|lr|history|exact", help_heading = "Ranks")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_scaling: Option<ScalingKind>,
+    /// At every evaluation, checkpoint and end, refuse replicas that differ in any bit, by table and row.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_replicas: Option<bool>,
+    /// Threads of each rank [default: all cores over the ranks, at least 1]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "T", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads_per_rank: Option<usize>,
+    /// Seconds that a rank waits for its peers before the run fails [default: 120]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "S", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+
+    /// File to write a timeline of all ranks to, as a Chrome trace (ui.perfetto.dev shows it).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<PathBuf>,
+
     /// Update rule of the embedding tables [default: row-wise-adagrad]
     #[cfg_attr(
         feature = "cli",
@@ -192,13 +252,37 @@ pub struct Options {
 }
 
 impl Options {
+    /// The same without ranks: for one process.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self {
+            world: None,
+            nodes: None,
+            plan: None,
+            replicas: None,
+            layout: None,
+            sync: None,
+            sync_every: None,
+            replica_scaling: None,
+            check_replicas: None,
+            threads_per_rank: None,
+            timeout: None,
+            timeline: None,
+            ..self
+        }
+    }
+
     /// These options where they say something, else those of `base`; a length in steps displaces
-    /// one in epochs and the other way round. Lists are taken whole from whichever has them.
+    /// one in epochs and the other way round, a number of ranks all that `base` says of ranks. Lists
+    /// are taken whole from whichever has them.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         let mut base = base;
         if self.steps.is_some() || self.epochs.is_some() {
             (base.steps, base.epochs) = (None, None);
+        }
+        if self.world.is_some() {
+            base = base.alone();
         }
         let list = |over: Vec<PathBuf>, base| if over.is_empty() { base } else { over };
         Self {
@@ -224,6 +308,18 @@ impl Options {
             batch_size: self.batch_size.or(base.batch_size),
             seed: self.seed.or(base.seed),
             threads: self.threads.or(base.threads),
+            world: self.world.or(base.world),
+            nodes: self.nodes.or(base.nodes),
+            plan: self.plan.or(base.plan),
+            replicas: self.replicas.or(base.replicas),
+            layout: self.layout.or(base.layout),
+            sync: self.sync.or(base.sync),
+            sync_every: self.sync_every.or(base.sync_every),
+            replica_scaling: self.replica_scaling.or(base.replica_scaling),
+            check_replicas: self.check_replicas.or(base.check_replicas),
+            threads_per_rank: self.threads_per_rank.or(base.threads_per_rank),
+            timeout: self.timeout.or(base.timeout),
+            timeline: self.timeline.or(base.timeline),
             eval_every: self.eval_every.or(base.eval_every),
             save: self.save.or(base.save),
             load: self.load.or(base.load),
@@ -241,65 +337,6 @@ impl Options {
             lr_decay: self.lr_decay.or(base.lr_decay),
         }
     }
-}
-
-/// One `[[table]]` of a file; what it leaves out comes from the options above.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TableOptions {
-    /// Name, unique.
-    pub name: String,
-    /// Buckets for ids; one more row is kept for missing values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows: Option<u64>,
-    /// Columns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dim: Option<usize>,
-    /// Stored type of the weights.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub weight_type: Option<WeightType>,
-    /// Initial weights: a number for all, or `[low, high]` for a uniform distribution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub init: Option<InitOptions>,
-    /// Update rule.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub optimizer: Option<OptimizerKind>,
-    /// Learning rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lr: Option<f64>,
-}
-
-/// Initial weights of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "init is a number, or two: [low, high]")]
-pub enum InitOptions {
-    /// One value everywhere.
-    Constant(f32),
-    /// Uniform in `[low, high)`.
-    Uniform([f32; 2]),
-}
-
-/// One `[[feature]]` of a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FeatureOptions {
-    /// Name, unique; `C1` to `C26` name the column they read.
-    pub name: String,
-    /// Table looked up; several features may share one. Left out: the table of the same name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table: Option<String>,
-    /// Column of the file (`C1` to `C26`), where the name is another.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// `sum` (default) or `mean`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pooling: Option<PoolingKind>,
-    /// Whether ids carry per-sample weights (synthetic data only).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weighted: Option<bool>,
-    /// Mean ids of a bag (synthetic data only; files have one id a column).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bag: Option<f64>,
 }
 
 /// `"file"` or `["file", "file"]`.

@@ -2,6 +2,7 @@
 
 use super::nearest::nearest;
 use super::optimizers::Optimizers;
+use super::ranks::{self, Ranks};
 use super::tables::{Tables, check_dims};
 use super::words::{BadRows, IdPolicy, ModelKind};
 use super::{DENSE_COLUMNS, Options};
@@ -64,8 +65,14 @@ pub struct Config {
     pub batch_size: usize,
     /// Seed of weights, rounding and synthetic data.
     pub seed: u64,
-    /// Threads that compute.
+    /// Threads that compute, of each rank.
     pub threads: usize,
+    /// The ranks and the plan; `None` for one process.
+    pub ranks: Option<Ranks>,
+    /// Whether replicas are compared after syncs.
+    pub check_replicas: bool,
+    /// Where to write a timeline.
+    pub timeline: Option<PathBuf>,
     /// Evaluate every so many steps.
     pub eval_every: Option<u64>,
     /// Where to save at the end.
@@ -85,13 +92,13 @@ impl Config {
         let synthetic = data == Origin::Synthetic;
         refuse_void(&options, synthetic)?;
         let optimizers = Optimizers::from_options(&options)?;
-        let tables = Tables::from_options(&options, &optimizers, synthetic)?;
+        let mut tables = Tables::from_options(&options, &optimizers, synthetic)?;
         let model = options.model.unwrap_or(ModelKind::Dlrm);
         let shape = shape(&options, model)?;
         check_dims(model, options.dim.unwrap_or(DEFAULT_DIM), &tables.tables)?;
         let batch_size = within("batch-size", options.batch_size.unwrap_or(128), MAX_BATCH)?;
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = within("threads", options.threads.unwrap_or(cores), 1024)?;
+        let threads = ranks::threads(&options)?;
+        let ranks = Ranks::from_options(&options, &mut tables)?;
         if options.eval_every == Some(0) {
             return Err(Error::Config("--eval-every is 0, valid: 1 or more".into()));
         }
@@ -109,6 +116,9 @@ impl Config {
             batch_size,
             seed: options.seed.unwrap_or(1),
             threads,
+            ranks,
+            check_replicas: options.check_replicas.unwrap_or(false),
+            timeline: options.timeline.clone(),
             eval_every: options.eval_every,
             save: options.save.clone(),
             load: options.load.clone(),
@@ -204,7 +214,7 @@ fn shape(options: &Options, model: ModelKind) -> Result<Shape> {
     Ok(Shape { dense_columns: DENSE_COLUMNS, bottom, top, interaction })
 }
 
-fn within(name: &str, value: usize, most: usize) -> Result<usize> {
+pub(super) fn within(name: &str, value: usize, most: usize) -> Result<usize> {
     if (1..=most).contains(&value) {
         return Ok(value);
     }

@@ -71,6 +71,8 @@ impl Tables {
                 init: None,
                 optimizer: None,
                 lr: None,
+                placement: None,
+                replicas: None,
             })
         };
         let described: Vec<TableOptions> = if options.table.is_empty() {

@@ -126,3 +126,49 @@ words! {
         Mean = "mean",
     }
 }
+words! {
+    /// Which ranks form a sharding group.
+    LayoutKind {
+        /// Every M-th rank.
+        Strided = "strided",
+        /// Neighbours.
+        Contiguous = "contiguous",
+    }
+}
+words! {
+    /// How replicas are kept equal.
+    SyncKind {
+        /// Weights and optimizer state of touched rows are averaged.
+        Weights = "weights",
+        /// Gradients are summed in every step.
+        Gradients = "gradients",
+    }
+}
+words! {
+    /// What adaptive rules do about seeing one replica's gradient out of M.
+    ScalingKind {
+        /// Nothing.
+        None = "none",
+        /// Squares over M.
+        Moment = "moment",
+        /// Learning rate times M.
+        Lr = "lr",
+        /// Squares over M^2, added up over the replicas at each sync.
+        History = "history",
+        /// Sync gradients.
+        Exact = "exact",
+    }
+}
+words! {
+    /// Where the rows and columns of a table live in a sharding group.
+    PlacementKind {
+        /// Whole on one rank.
+        TableWise = "table-wise",
+        /// Rows over all ranks.
+        RowWise = "row-wise",
+        /// Columns over all ranks.
+        ColumnWise = "column-wise",
+        /// Whole on every rank.
+        DataParallel = "data-parallel",
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::bad_rows::BadRow;
 
@@ -158,6 +159,24 @@ pub enum Error {
     /// A source that failed before was asked for more.
     #[error("the source failed before; restart it to read again")]
     Failed,
+    /// Ranks that read one source were to go on from different samples.
+    #[error(
+        "rank {first} restarts the data at row {row}, rank {other} at row {other_row}: all ranks \
+         must restart at the same row"
+    )]
+    Restart {
+        /// The first rank.
+        first: usize,
+        /// Where it wants to go on.
+        row: u64,
+        /// The first rank that disagrees.
+        other: usize,
+        /// Where that one wants to go on.
+        other_row: u64,
+    },
+    /// An error that every rank gets, of the source that they share.
+    #[error(transparent)]
+    Shared(#[from] Arc<Error>),
     /// The background reader ended without an answer.
     #[error("the background reader stopped: {reason}")]
     Stopped {

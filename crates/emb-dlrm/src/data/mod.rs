@@ -2,28 +2,36 @@
 //!
 //! ```text
 //!  paths, patterns -> files -> stream (plain, gzip, zstd) -> lines -> rows -> Criteo ---+
-//!                                                                                      Source -> Prefetch -> Batch
-//!  seed, sample index -> Zipf ids, dense values, planted teacher -> Synthetic ---------+
+//!                                                                                      Source -> Feed -> a Share of each
+//!  seed, sample index -> Zipf ids, dense values, planted teacher -> Synthetic ---------+                Batch per rank
 //! ```
 //!
 //! A [`Source`] refills a [`Batch`] in place. It knows nothing of tables' weights, ranks or models.
+//! A [`Feed`] reads it ahead for all ranks, of which one is the ordinary case.
 //! Bad input is refused with file, line, column and text; memory is bounded whatever a file holds.
 //!
 //! ```
+//! use emb_dlrm::data::Feed;
 //! use emb_dlrm::data::synthetic::{Feature, Options, Synthetic};
-//! use emb_dlrm::data::{Batch, Prefetch, Source};
 //!
 //! let features = vec![Feature::new("user", 1000), Feature::new("item", 50_000)];
 //! let source = Synthetic::new(features, Options { rows: Some(300), ..Options::default() })?;
-//! let mut source = Prefetch::new(source, 128)?;
-//! let mut batch = Batch::default();
-//! let mut rows = 0;
-//! while source.next(128, &mut batch)? > 0 {
-//!     rows += batch.rows;
-//!     assert_eq!(batch.dense.len(), batch.rows * 13);
-//!     assert_eq!(batch.sparse.batch(), batch.rows);
+//! let ranks = Feed::start(source, 128, 2)?;
+//! let mut threads = Vec::new();
+//! for mut feed in ranks {
+//!     threads.push(std::thread::spawn(move || {
+//!         let mut rows = Vec::new();
+//!         while let Some(share) = feed.next()? {
+//!             assert_eq!(share.batch.dense.len(), share.batch.rows * 13);
+//!             rows.push((share.batch.rows, share.rows));
+//!         }
+//!         Ok::<_, emb_dlrm::data::Error>(rows)
+//!     }));
 //! }
-//! assert_eq!(rows, 300);
+//! for thread in threads {
+//!     let rows = thread.join().expect("no panic")?;
+//!     assert_eq!(rows, [(64, 128), (64, 128), (22, 44)]);
+//! }
 //! # Ok::<(), emb_dlrm::data::Error>(())
 //! ```
 
@@ -33,10 +41,10 @@ mod column;
 mod criteo;
 mod distinct;
 mod error;
+mod feed;
 pub mod files;
 pub mod inspect;
 mod lines;
-mod prefetch;
 mod row;
 mod rows;
 mod scan;
@@ -53,7 +61,7 @@ pub use column::{DENSE, IdPolicy, SPARSE, SparseColumn, check_columns};
 pub use criteo::{Criteo, CriteoOptions};
 pub use distinct::Distinct;
 pub use error::Error;
-pub use prefetch::Prefetch;
+pub use feed::{Feed, Share, share};
 pub use row::Labels;
 pub use source::{Source, SourceInfo, check};
 

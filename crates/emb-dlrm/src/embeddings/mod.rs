@@ -1,5 +1,9 @@
 //! The embedding layer: fused tables that several features may share, each with its optimizer.
 
+mod layer;
+
+pub use layer::Embeddings;
+
 use crate::Result;
 use emb_kernels::{Backend, Error, Feature, FeatureMap, Gradients, JaggedView, Mat, TableSpec};
 use emb_optim::Rule;

@@ -5,9 +5,10 @@ use super::cross::CrossNet;
 use super::dense::{Dense, Layout};
 use super::mlp::Mlp;
 use super::scratch::{Operand, Place, Scratch};
-use crate::{EmbeddingBags, Error, Result};
+use crate::{EmbeddingBags, Embeddings, Error, Result};
 use emb_kernels::{Activation, Backend, Mat, PairOrder};
 use emb_optim::DenseOptimizer;
+use std::ops::Range;
 
 /// How the bottom output and the pooled features meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +37,21 @@ pub struct Shape {
     pub interaction: Interaction,
 }
 
-/// A DLRM with its parameters, tables and activation buffers on one backend.
+/// A DLRM with its parameters, tables and activation buffers on one backend; the tables may be over
+/// many ranks, each of which then has such a model.
 #[derive(Debug)]
-pub struct Dlrm<B: Backend> {
+pub struct Dlrm<B: Backend, E = EmbeddingBags<B>> {
     /// Weights, gradients and state of the dense part.
     pub dense: Dense<B>,
     /// The embedding tables.
-    pub embeddings: EmbeddingBags<B>,
+    pub embeddings: E,
     bottom: Mlp<B>,
     /// The cross network; `None` for dot interaction.
     cross: Option<CrossNet<B>>,
     pair_order: PairOrder,
     top: Mlp<B>,
+    /// Where the gradients of the bottom MLP, the cross network and the top MLP lie.
+    parts: [Range<usize>; 3],
     /// Vectors that interact (bottom output first).
     vectors: usize,
     /// Columns of the interaction's output for dot interaction.
@@ -60,7 +64,7 @@ pub struct Dlrm<B: Backend> {
     logit_gradient: Scratch<B>,
 }
 
-impl<B: Backend> Dlrm<B> {
+impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
     /// Builds the model around existing tables, whose map leaves `bottom.last()` columns free.
     ///
     /// # Errors
@@ -69,7 +73,7 @@ impl<B: Backend> Dlrm<B> {
     pub fn new(
         backend: &mut B,
         shape: &Shape,
-        embeddings: EmbeddingBags<B>,
+        embeddings: E,
         optimizer: &DenseOptimizer,
         seed: u64,
     ) -> Result<Self> {
@@ -80,6 +84,7 @@ impl<B: Backend> Dlrm<B> {
         let sizes: Vec<usize> =
             [shape.dense_columns].iter().chain(&shape.bottom).copied().collect();
         let bottom = Mlp::new(backend, &mut layout, "bottom", &sizes, Activation::Relu)?;
+        let bottom_end = layout.total();
         let dot_columns = dim + vectors * (vectors - 1) / 2;
         let (cross, pair_order, top_inputs) = match shape.interaction {
             Interaction::Dot(order) => (None, order, dot_columns),
@@ -88,9 +93,11 @@ impl<B: Backend> Dlrm<B> {
                 (Some(net), PairOrder::Upper, width)
             }
         };
+        let cross_end = layout.total();
         let sizes: Vec<usize> =
             [top_inputs].iter().chain(&shape.top).chain(&[1]).copied().collect();
         let top = Mlp::new(backend, &mut layout, "top", &sizes, Activation::Linear)?;
+        let parts = [0..bottom_end, bottom_end..cross_end, cross_end..layout.total()];
         let initial_state: Vec<f32> = optimizer
             .optimizer()
             .slots()
@@ -104,6 +111,7 @@ impl<B: Backend> Dlrm<B> {
             cross,
             pair_order,
             top,
+            parts,
             vectors,
             dot_columns,
             x: Scratch::new(backend)?,
@@ -120,12 +128,33 @@ impl<B: Backend> Dlrm<B> {
     /// # Errors
     /// An id outside its table, by name.
     pub fn forward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        self.forward_tables(backend, batch)?;
+        self.forward_dense(backend, batch)
+    }
+
+    /// The first half of [`forward`](Self::forward): the pooled bags.
+    ///
+    /// # Errors
+    /// An id outside its table, by name.
+    pub fn forward_tables(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
         let (rows, width) = (batch.rows(), self.embeddings.map().width());
-        let wide = Place::dense(rows, width);
         self.x.reserve(backend, rows * width)?;
+        let out = Place::dense(rows, width).of_mut::<B>(self.x.buffer_mut());
+        self.embeddings.forward(backend, batch, out)
+    }
+
+    /// The second half of [`forward`](Self::forward): everything else.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn forward_dense(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        let (rows, width) = (batch.rows(), self.embeddings.map().width());
+        if rows == 0 {
+            // A rank without samples: only the tables have work, for those of its peers.
+            return Ok(());
+        }
+        let wide = Place::dense(rows, width);
         self.logits.reserve(backend, rows)?;
-        let out = wide.of_mut::<B>(self.x.buffer_mut());
-        self.embeddings.forward(backend, batch.sparse(), out)?;
         let place = Place::leading(rows, self.bottom.outputs(), width);
         self.bottom.forward(backend, &self.dense, batch.dense(), self.x.buffer_mut(), place)?;
         let x = Operand::new(self.x.buffer(), wide);
@@ -155,6 +184,9 @@ impl<B: Backend> Dlrm<B> {
     /// The device failed.
     pub fn loss(&mut self, backend: &mut B, batch: &DeviceBatch<B>, scale: f32) -> Result<f64> {
         let rows = batch.rows();
+        if rows == 0 {
+            return Ok(0.0);
+        }
         self.logit_gradient.reserve(backend, rows)?;
         Ok(backend.bce_with_logits(
             B::view(self.logits.buffer(), 0..rows),
@@ -170,9 +202,31 @@ impl<B: Backend> Dlrm<B> {
     /// # Errors
     /// The device failed.
     pub fn backward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
+        self.backward_in_parts(backend, batch, |_, _, _| Ok(()))
+    }
+
+    /// [`backward`](Self::backward) that tells `ready` of every part of `dense.gradients` as soon as
+    /// it is final: the top MLP's, the cross network's where there is one, the bottom MLP's. Every
+    /// element is in one part; the order is the same on every rank.
+    ///
+    /// # Errors
+    /// The device failed, or `ready` did.
+    pub fn backward_in_parts(
+        &mut self,
+        backend: &mut B,
+        batch: &DeviceBatch<B>,
+        mut ready: impl FnMut(&mut B, &Dense<B>, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
         let (rows, width) = (batch.rows(), self.embeddings.map().width());
         let wide = Place::dense(rows, width);
         self.x_gradient.reserve(backend, rows * width)?;
+        if rows == 0 {
+            let total = self.dense.total();
+            let gradients = B::view_mut(&mut self.dense.gradients, 0..total);
+            backend.fill(Mat::new(gradients, 1, total), 0.0)?;
+            let mut parts = self.parts.iter().rev().filter(|part| !part.is_empty());
+            return parts.try_for_each(|part| ready(backend, &self.dense, part.clone()));
+        }
         let logits = Place::dense(rows, 1);
         let y = (self.logits.buffer(), logits);
         let gradient = (self.logit_gradient.buffer_mut(), logits);
@@ -181,13 +235,16 @@ impl<B: Backend> Dlrm<B> {
             cross.reserve_gradient(backend, rows)?;
             let (z, chain) = cross.output_and_gradient(x);
             self.top.backward(backend, &mut self.dense, z, y, gradient, Some((chain, wide)))?;
+            ready(backend, &self.dense, self.parts[2].clone())?;
             cross.backward(backend, &mut self.dense, x, self.x_gradient.buffer_mut(), wide)?;
+            ready(backend, &self.dense, self.parts[1].clone())?;
         } else {
             self.z_gradient.reserve(backend, rows * self.dot_columns)?;
             let narrow = Place::dense(rows, self.dot_columns);
             let z = Operand::new(self.z.buffer(), narrow);
             let z_gradient = Some((self.z_gradient.buffer_mut(), narrow));
             self.top.backward(backend, &mut self.dense, z, y, gradient, z_gradient)?;
+            ready(backend, &self.dense, self.parts[2].clone())?;
             backend.interact_backward(
                 x.mat(),
                 self.vectors,
@@ -199,7 +256,8 @@ impl<B: Backend> Dlrm<B> {
         let place = Place::leading(rows, self.bottom.outputs(), width);
         let y = (self.x.buffer(), place);
         let gradient = (self.x_gradient.buffer_mut(), place);
-        self.bottom.backward(backend, &mut self.dense, batch.dense(), y, gradient, None)
+        self.bottom.backward(backend, &mut self.dense, batch.dense(), y, gradient, None)?;
+        ready(backend, &self.dense, self.parts[0].clone())
     }
 
     /// Applies each table's rule to its touched rows.
@@ -215,7 +273,7 @@ impl<B: Backend> Dlrm<B> {
     ) -> Result<()> {
         let wide = Place::dense(batch.rows(), self.embeddings.map().width());
         let gradient = wide.of::<B>(self.x_gradient.buffer());
-        self.embeddings.backward(backend, batch.sparse(), gradient, factor, step)
+        self.embeddings.backward(backend, batch, gradient, factor, step)
     }
 
     /// The vectors that interacted in the last [`forward`](Self::forward): bottom output, then
@@ -226,7 +284,7 @@ impl<B: Backend> Dlrm<B> {
 }
 
 /// Refuses shapes that do not fit; returns the dim of the bottom's output.
-fn check<B: Backend>(shape: &Shape, embeddings: &EmbeddingBags<B>) -> Result<usize> {
+fn check<B: Backend, E: Embeddings<B>>(shape: &Shape, embeddings: &E) -> Result<usize> {
     let map = embeddings.map();
     let Some(&dim) = shape.bottom.last() else {
         return Err(Error::Config("the bottom MLP has no layers".into()));

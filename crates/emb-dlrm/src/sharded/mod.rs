@@ -32,6 +32,7 @@ mod columns;
 mod error;
 mod exchange;
 mod gather;
+mod layer;
 mod layout;
 mod memory;
 mod pool;
@@ -43,10 +44,12 @@ mod sync;
 mod touched;
 mod trip;
 mod update;
+mod verify;
 
 pub use error::{Error, Result};
 pub use exchange::Exchanged;
 pub use gather::WholeTable;
+pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
 

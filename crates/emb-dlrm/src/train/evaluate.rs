@@ -1,9 +1,10 @@
 //! Evaluation: every row of a source once, metrics exact.
 
 use super::trainer::{Samples, Trainer};
-use crate::Result;
-use crate::data::{Batch, Source};
+use crate::data::{Feed, Share, share};
 use crate::metrics::{EvalMetrics, EvalReport, cross_entropy, normalized_entropy};
+use crate::{Embeddings, Result};
+use emb_comm::{Collective, Element};
 use emb_kernels::Backend;
 
 /// `1 / (1 + exp(-logit))` in `f64`, exact to the last bits at both ends.
@@ -12,28 +13,33 @@ pub fn probability(logit: f32) -> f64 {
     if z >= 0.0 { 1.0 / (1.0 + (-z).exp()) } else { z.exp() / (1.0 + z.exp()) }
 }
 
-/// Evaluates a model on all rows of a source, from its beginning, `batch_size` at a time.
+/// Evaluates a model on all rows of the data, from its beginning, each row once on one rank.
+/// Returns the metrics on rank 0. Replicas of tables have to be equal.
 ///
 /// With `soft_labels` AUC is undefined and everything else is as for hard labels.
 ///
 /// # Errors
-/// Data that can't be read, an id outside its table, a logit that is NaN.
-pub fn evaluate<B: Backend>(
-    trainer: &mut Trainer<B>,
-    source: &mut dyn Source,
-    batch_size: usize,
+/// Data that can't be read, an id outside its table, a logit that is NaN (by row); a peer that fails.
+pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
+    trainer: &mut Trainer<B, E, C>,
+    data: &mut Feed,
     soft_labels: bool,
-) -> Result<EvalReport> {
-    source.restart()?;
-    let mut batch = Batch::default();
+) -> Result<Option<EvalReport>> {
+    data.restart_at(0)?;
+    let (rank, world) = (trainer.ranks().rank(), trainer.ranks().world());
     let mut logits = Vec::new();
     let mut scores: Vec<f64> = Vec::new();
     let mut hard = EvalMetrics::<f64>::default();
     let mut soft = (Vec::new(), Vec::new());
-    while source.next(batch_size, &mut batch)? > 0 {
+    let mut rows = 0;
+    while let Some(Share { batch, rows: all }) = data.next()? {
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         trainer.logits(samples, &mut logits)?;
+        if let Some(at) = logits.iter().position(|logit| logit.is_nan()) {
+            let row = rows + (share(all, world, rank).start + at) as u64;
+            return Err(crate::metrics::Error::NanScore { row }.into());
+        }
         scores.clear();
         scores.extend(logits.iter().map(|&logit| probability(logit)));
         if soft_labels {
@@ -42,8 +48,41 @@ pub fn evaluate<B: Backend>(
         } else {
             hard.push(&scores, &batch.labels)?;
         }
+        rows += all as u64;
     }
-    if soft_labels { soft_report(&soft.0, &soft.1) } else { Ok(hard.finish()) }
+    let ranks = trainer.ranks();
+    if soft_labels {
+        let scores = to_first(ranks, &soft.0)?;
+        let labels = to_first(ranks, &soft.1)?;
+        let both = scores.zip(labels);
+        return both.map(|(scores, labels)| soft_report(&scores, &labels)).transpose();
+    }
+    if world == 1 {
+        return Ok(Some(hard.finish()));
+    }
+    let halves: Vec<u64> =
+        hard.packed().iter().flat_map(|&row| [row as u64, (row >> 64) as u64]).collect();
+    Ok(to_first(ranks, &halves)?.map(|halves| {
+        let mut all = EvalMetrics::<f64>::default();
+        let whole = |pair: &[u64]| u128::from(pair[0]) | u128::from(pair[1]) << 64;
+        all.extend(&halves.chunks_exact(2).map(whole).collect::<Vec<_>>());
+        all.finish()
+    }))
+}
+
+/// The values of all ranks, in rank order, on rank 0.
+fn to_first<T: Element + Default, C: Collective>(
+    ranks: &mut C,
+    values: &[T],
+) -> Result<Option<Vec<T>>> {
+    let world = ranks.world();
+    let mut send = vec![0; world];
+    send[0] = values.len();
+    let mut counts = vec![0; world];
+    ranks.exchange_counts(&send, &mut counts)?;
+    let mut all = vec![T::default(); counts.iter().sum()];
+    ranks.all_to_all_v(values, &send, &mut all[..], &counts)?;
+    Ok((ranks.rank() == 0).then_some(all))
 }
 
 /// Labels between the classes count to neither class.

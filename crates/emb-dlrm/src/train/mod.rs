@@ -5,9 +5,16 @@ mod evaluate;
 #[cfg(feature = "data")]
 mod observer;
 #[cfg(feature = "data")]
+mod rank;
+mod reduce;
+#[cfg(feature = "data")]
+mod report;
+#[cfg(feature = "data")]
 mod run;
 #[cfg(feature = "data")]
 mod saved;
+#[cfg(feature = "data")]
+mod timeline;
 mod trainer;
 
 #[cfg(feature = "data")]
@@ -15,7 +22,9 @@ pub use evaluate::{evaluate, probability};
 #[cfg(feature = "data")]
 pub use observer::{Event, Observer, Silent};
 #[cfg(feature = "data")]
-pub use run::{Report, build, train};
+pub use report::{Exchange, Report};
+#[cfg(feature = "data")]
+pub use run::{build, build_rank, train};
 #[cfg(feature = "data")]
 pub use saved::{Saved, ScoreOptions};
 pub use trainer::{Rates, Samples, StepLoss, Trainer};

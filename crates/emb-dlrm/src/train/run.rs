@@ -1,264 +1,186 @@
 //! A whole run from a configuration: [`train`].
 
-use super::evaluate::evaluate;
-use super::observer::{Event, Observer};
-use super::trainer::{Rates, Samples, Trainer};
-use crate::checkpoint::{self, Manifest, Position};
-use crate::config::{Config, DENSE_COLUMNS, Length, Origin};
-use crate::data::{Batch, Prefetch, Source};
-use crate::metrics::EvalReport;
+use super::observer::Observer;
+use super::rank::{Feeds, Rank};
+use super::report::{Exchange, Report};
+use super::timeline;
+use super::trainer::{Rates, Trainer};
+use crate::config::{Config, DENSE_COLUMNS, Origin, Ranks};
+use crate::data::Feed;
 use crate::model::Dlrm;
-use crate::sources;
-use crate::{EmbeddingBags, Error, Result};
+use crate::sharded::{ShardedBags, ShardedEmbeddings};
+use crate::{EmbeddingBags, Embeddings, Error, Result, checkpoint, sources};
+use emb_comm::{Collective, Local, Options, Solo, Span, Trace, Traced};
 use emb_kernels::{Backend, Cpu, CpuOptions};
-use serde::Serialize;
-use std::collections::VecDeque;
-use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Samples computed at a time in evaluation; results do not depend on it.
 const EVAL_BATCH: usize = 2048;
-/// Steps whose mean loss a report gives.
-const LOSS_STEPS: usize = 100;
 
-/// What a run did.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// Steps of the whole training, earlier runs that were loaded included.
-    pub steps: u64,
-    /// Steps of earlier runs that were loaded.
-    pub loaded_steps: u64,
-    /// Samples of the whole training.
-    pub samples: u64,
-    /// Mean training loss of the last 100 steps, in nats; `None` when nothing was trained.
-    pub loss: Option<f64>,
-    /// Training samples of this run over the seconds spent training them.
-    pub samples_per_second: f64,
-    /// Seconds of training, evaluation apart.
-    pub seconds: f64,
-    /// Lines left out under the policy `skip`, in training.
-    pub skipped_rows: u64,
-    /// Lines left out under the policy `skip`, in the last evaluation.
-    pub skipped_eval_rows: u64,
-    /// Metrics on the evaluation data, or `None` without any.
-    pub eval: Option<EvalReport>,
-    /// On synthetic data: AUC of the teacher that made the labels, on the same evaluation rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub teacher_auc: Option<f64>,
-    /// On synthetic data: normalized entropy of the teacher.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub teacher_normalized_entropy: Option<f64>,
-}
-
-/// Builds the model of a configuration on a backend, untrained.
+/// Builds the model of a configuration on a backend, untrained, for one process.
 ///
 /// # Errors
 /// Memory that can't be had; tables or shapes that can't be.
 pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> {
-    let specs: Vec<_> = config.tables.tables.iter().map(|table| table.spec.clone()).collect();
-    let lrs = config.tables.tables.iter().map(|table| table.lr).collect();
-    let first_column = config.shape.bottom.last().copied().unwrap_or(0);
-    let features = config.tables.features();
-    let embeddings =
-        EmbeddingBags::new(&mut backend, &specs, features, lrs, first_column, config.seed)?;
+    let tables = &config.tables;
+    let specs: Vec<_> = tables.tables.iter().map(|table| table.spec.clone()).collect();
+    let lrs = tables.tables.iter().map(|table| table.lr).collect();
+    let (features, first) = (tables.features(), first_column(config));
+    let bags = EmbeddingBags::new(&mut backend, &specs, features, lrs, first, config.seed)?;
+    build_around(backend, config, bags, Solo)
+}
+
+/// Builds one rank of the model of a configuration, untrained: every rank of a world calls it.
+///
+/// # Errors
+/// As [`build`]; a plan that can't be executed, by table; a peer that fails.
+pub fn build_rank<B: Backend, C: Collective + 'static>(
+    mut world: C,
+    mut backend: B,
+    config: &Config,
+    ranks: &Ranks,
+) -> Result<Trainer<B, ShardedBags<B, C>, C>> {
+    let tables = &config.tables;
+    let specs: Vec<_> = tables.tables.iter().map(|table| table.spec.clone()).collect();
+    let lrs = tables.tables.iter().map(|table| table.lr).collect();
+    let (features, first) = (tables.features(), first_column(config));
+    let sharded = ShardedEmbeddings::new(
+        &mut world,
+        &mut backend,
+        &ranks.plan,
+        &specs,
+        features,
+        lrs,
+        first,
+        config.seed,
+    )?;
+    build_around(backend, config, ShardedBags::new(sharded), world)
+}
+
+/// Records where a timeline is wanted.
+fn trace(config: &Config, begin: Instant) -> Trace {
+    if config.timeline.is_some() { Trace::from(begin) } else { Trace::default() }
+}
+
+fn timeline(config: &Config, ranks: &[Vec<Span>]) -> Result<()> {
+    match &config.timeline {
+        Some(path) => timeline::write(path, ranks),
+        None => Ok(()),
+    }
+}
+
+/// A transport that makes no set for a rank that asked for one.
+fn no_set() -> Error {
+    Error::Config("the transport made no set of ranks".into())
+}
+
+fn first_column(config: &Config) -> usize {
+    config.shape.bottom.last().copied().unwrap_or(0)
+}
+
+fn build_around<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
+    mut backend: B,
+    config: &Config,
+    embeddings: E,
+    ranks: C,
+) -> Result<Trainer<B, E, C>> {
     let optimizers = &config.optimizers;
     let model = Dlrm::new(&mut backend, &config.shape, embeddings, &optimizers.dense, config.seed)?;
     let rates = Rates { tables: optimizers.lr, dense: optimizers.dense_lr };
     let schedule = optimizers.schedule.clone();
-    Trainer::new(backend, model, DENSE_COLUMNS, optimizers.dense, rates, schedule)
+    Trainer::new(backend, model, ranks, DENSE_COLUMNS, optimizers.dense, rates, schedule)
 }
 
-/// Trains as configured: loads, trains, evaluates, saves.
+/// Trains as configured: loads, trains, evaluates, saves, in one process or on many ranks.
 ///
 /// All data files are opened and the folder to save to is tried before anything is trained; the
 /// checkpoint is written when training went well, before the last evaluation.
 ///
 /// # Errors
 /// Whatever is refused by name: data, ids, a loss that is not finite, a checkpoint that does not
-/// fit, a disk that fails.
-pub fn train(config: &Config, observer: &mut dyn Observer) -> Result<Report> {
+/// fit, a disk that fails. With ranks: which rank failed first, in which step.
+pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Report> {
     if let Some(dir) = &config.save {
         checkpoint::prepare(dir, &config.options)?;
     }
-    let data = sources::training(config)?;
-    let mut eval = sources::evaluation(config)?;
-    let backend = Cpu::new(CpuOptions { threads: config.threads })?;
-    let mut trainer = build(backend, config)?;
-    let mut row = 0;
-    if let Some(dir) = &config.load {
-        let slots = trainer.dense_slots();
-        let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
-        trainer.resume(report.position.step, report.position.samples);
-        row = first_row(dir, config, report.position)?;
+    if let Some(path) = &config.timeline {
+        timeline::prepare(path)?;
     }
-    let (losses, begun) = (VecDeque::new(), trainer.step());
-    let mut run = Run { trainer, config, observer, losses, seconds: 0.0, samples: 0, row, begun };
-    let skipped_rows = run.train(data, eval.as_deref_mut())?;
-    if let Some(dir) = &config.save {
-        run.save(dir)?;
-    }
-    let mut last = None;
-    if let Some(source) = eval.as_deref_mut() {
-        last = Some(run.evaluate(source)?);
-    }
-    let teacher = match config.data {
-        Origin::Synthetic => Some(sources::teacher(config)?),
-        Origin::Files(_) => None,
+    let mut feeds = feeds(config)?;
+    let begin = Instant::now();
+    let mut report = match &config.ranks {
+        None => {
+            let backend = Cpu::new(CpuOptions { threads: config.threads })?;
+            let trainer = build(backend, config)?;
+            let trace = trace(config, begin);
+            let run = Rank::new(trainer, config, Some(observer), trace.clone())?;
+            let report = run.run(feeds.pop().ok_or_else(no_data)?)?;
+            timeline(config, &[trace.take()])?;
+            report
+        }
+        Some(ranks) => on_ranks(config, ranks, observer, feeds, begin)?,
     };
-    let skipped_eval_rows = eval.map_or(0, |source| source.skipped().total());
-    Ok(run.report(skipped_rows, skipped_eval_rows, last, teacher))
+    if config.data == Origin::Synthetic {
+        let teacher = sources::teacher(config)?;
+        report.teacher_auc = teacher.auc;
+        report.teacher_normalized_entropy = teacher.normalized_entropy;
+    }
+    Ok(report)
 }
 
-/// Where a run that goes on from a checkpoint reads first: generated data and the very files of
-/// the earlier run go on where it stopped, other files begin at their first row.
-fn first_row(dir: &Path, config: &Config, at: Position) -> Result<u64> {
-    Ok(match config.data {
-        Origin::Synthetic => at.samples,
-        Origin::Files(_) if Manifest::read(dir)?.options.data == config.options.data => at.row,
-        Origin::Files(_) => 0,
-    })
+/// The data of every rank.
+fn feeds(config: &Config) -> Result<Vec<Feeds>> {
+    let world = config.ranks.as_ref().map_or(1, Ranks::world);
+    let train = sources::training(config)?;
+    let eval = sources::evaluation(config)?;
+    let train = Feed::start(train, config.batch_size, world)?;
+    let mut eval = match eval {
+        Some(eval) => Feed::start(eval, EVAL_BATCH, world)?.into_iter().map(Some).collect(),
+        None => Vec::new(),
+    }
+    .into_iter();
+    Ok(train.into_iter().map(|train| Feeds { train, eval: eval.next().flatten() }).collect())
 }
 
-struct Run<'a, B: Backend> {
-    trainer: Trainer<B>,
+/// A rank that was given no data to read.
+fn no_data() -> Error {
+    Error::Config("a rank started without its data".into())
+}
+
+/// Trains on threads, one a rank; the report is that of rank 0.
+fn on_ranks<'a>(
     config: &'a Config,
-    observer: &'a mut dyn Observer,
-    /// `(loss sum, samples)` of the last steps.
-    losses: VecDeque<(f64, usize)>,
-    seconds: f64,
-    samples: u64,
-    /// Rows read of the epoch that is going on.
-    row: u64,
-    /// Steps done before this run.
-    begun: u64,
-}
-
-impl<B: Backend> Run<'_, B> {
-    /// Trains to the configured length; returns the lines that were skipped.
-    fn train(
-        &mut self,
-        data: Box<dyn Source>,
-        mut eval: Option<&mut (dyn Source + 'static)>,
-    ) -> Result<u64> {
-        let begun = self.trainer.step();
-        let (last_step, last_epoch) = match self.config.length {
-            Length::Steps(steps) => (begun.saturating_add(steps), u64::MAX),
-            Length::Epochs(epochs) => (u64::MAX, epochs),
-        };
-        self.observer.event(Event::Start {
-            steps: (last_step != u64::MAX).then_some(last_step),
-            rates: self.trainer.rates(begun + 1),
-        });
-        let limit = self.config.batch_size;
-        let mut data = Prefetch::new(data, limit)?;
-        data.restart_at(self.row)?;
-        let mut batch = Batch::default();
-        let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
-        let mut since = Instant::now();
-        while self.trainer.step() < last_step {
-            let read = data.next(limit, &mut batch)?;
-            if read == 0 {
-                epoch += 1;
-                skipped += data.skipped().total();
-                self.row = 0;
-                if rows_of_epoch == 0 || epoch >= last_epoch {
-                    return self.finish(begun, since, skipped);
-                }
-                rows_of_epoch = 0;
-                data.restart()?;
-                continue;
-            }
-            self.row += read as u64;
-            if read < limit && self.config.drop_last {
-                continue;
-            }
-            rows_of_epoch += read as u64;
-            self.step(&batch)?;
-            let due = self.config.eval_every.is_some_and(|every| {
-                self.trainer.step().is_multiple_of(every) && self.trainer.step() < last_step
-            });
-            if let (true, Some(source)) = (due, eval.as_deref_mut()) {
-                self.seconds += since.elapsed().as_secs_f64();
-                self.evaluate(source)?;
-                since = Instant::now();
-            }
-        }
-        skipped += data.skipped().total();
-        self.finish(begun, since, skipped)
-    }
-
-    /// Closes the books of a training; one without a single step is an error.
-    fn finish(&mut self, begun: u64, since: Instant, skipped: u64) -> Result<u64> {
-        self.seconds += since.elapsed().as_secs_f64();
-        if self.trainer.step() > begun {
-            return Ok(skipped);
-        }
-        Err(Error::Config(format!(
-            "nothing was trained: the data has no whole batch of {} rows{}",
-            self.config.batch_size,
-            if self.config.drop_last { ", and --drop-last leaves the rest out" } else { "" }
-        )))
-    }
-
-    fn step(&mut self, batch: &Batch) -> Result<()> {
-        let samples =
-            Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
-        let loss = self.trainer.train_step(samples)?;
-        self.samples += loss.rows as u64;
-        if self.losses.len() == LOSS_STEPS {
-            self.losses.pop_front();
-        }
-        self.losses.push_back((loss.sum, loss.rows));
-        self.observer.event(Event::Step {
-            step: self.trainer.step(),
-            samples: self.trainer.samples(),
-            loss_sum: loss.sum,
-            rows: loss.rows,
-            positives: batch.labels.iter().map(|&label| f64::from(label)).sum(),
-            rates: self.trainer.rates(self.trainer.step()),
-        });
-        Ok(())
-    }
-
-    fn evaluate(&mut self, source: &mut dyn Source) -> Result<EvalReport> {
-        let soft = self.config.soft_labels;
-        let report = evaluate(&mut self.trainer, source, EVAL_BATCH, soft)?;
-        self.observer.event(Event::Evaluated { step: self.trainer.step(), report: &report });
-        Ok(report)
-    }
-
-    fn save(&mut self, dir: &Path) -> Result<()> {
-        let slots = self.trainer.dense_slots();
-        let (step, samples) = (self.trainer.step(), self.trainer.samples());
-        let at = Position { step, samples, row: self.row };
-        let Trainer { backend, model, .. } = &mut self.trainer;
-        checkpoint::save(dir, backend, model, &slots, &self.config.options, at)?;
-        Ok(())
-    }
-
-    fn report(
-        &self,
-        skipped_rows: u64,
-        skipped_eval_rows: u64,
-        eval: Option<EvalReport>,
-        teacher: Option<EvalReport>,
-    ) -> Report {
-        let (sum, rows) = self
-            .losses
-            .iter()
-            .fold((0.0, 0), |(sum, rows), (loss, samples)| (sum + loss, rows + samples));
-        Report {
-            steps: self.trainer.step(),
-            loaded_steps: self.begun,
-            samples: self.trainer.samples(),
-            loss: (rows > 0).then(|| sum / rows as f64),
-            samples_per_second: self.samples as f64 / self.seconds.max(1e-9),
-            seconds: self.seconds,
-            skipped_rows,
-            skipped_eval_rows,
-            eval,
-            teacher_auc: teacher.and_then(|teacher| teacher.auc),
-            teacher_normalized_entropy: teacher.and_then(|teacher| teacher.normalized_entropy),
-        }
-    }
+    ranks: &'a Ranks,
+    observer: &'a mut (dyn Observer + Send),
+    feeds: Vec<Feeds>,
+    begin: Instant,
+) -> Result<Report> {
+    /// What a rank takes with it.
+    type Luggage<'a> = Mutex<Option<(Feeds, Option<&'a mut (dyn Observer + Send)>)>>;
+    let mut observer = Some(observer);
+    let luggage: Vec<Luggage<'a>> =
+        feeds.into_iter().map(|feeds| Mutex::new(Some((feeds, observer.take())))).collect();
+    let options = Options::default()
+        .with_timeout(ranks.timeout)
+        .with_ranks_per_node(ranks.ranks_per_node as usize);
+    let ended = emb_comm::run(ranks.world(), &options, |world: &mut Local| {
+        let taken = luggage[world.rank()].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (feeds, observer) = taken.ok_or_else(no_data)?;
+        let backend = Cpu::new(CpuOptions { threads: config.threads })?;
+        let (rank, trace) = (world.rank(), trace(config, begin));
+        let own = world.split(Some(0), rank)?.ok_or_else(no_set)?;
+        let trainer = build_rank(Traced::new(own, trace.clone()), backend, config, ranks)?;
+        let report = Rank::new(trainer, config, observer, trace.clone())?.run(feeds)?;
+        Ok::<_, Error>((report, trace.take()))
+    })?;
+    let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();
+    timeline(config, &spans)?;
+    let bytes = |exchange: &Exchange| {
+        exchange.intra_node_bytes_per_step + exchange.inter_node_bytes_per_step
+    };
+    let most = reports.iter().filter_map(|report| report.exchange);
+    let most = most.max_by(|a, b| bytes(a).total_cmp(&bytes(b)));
+    let first = reports.into_iter().next().ok_or_else(no_data)?;
+    Ok(Report { exchange: most, ..first })
 }

@@ -5,7 +5,7 @@ use super::run::build;
 use super::trainer::{Samples, Trainer};
 use crate::checkpoint::{self, Manifest};
 use crate::config::{BadRows, Config};
-use crate::data::{Batch, Labels, Source};
+use crate::data::{Batch, Feed, Labels};
 use crate::metrics::EvalReport;
 use crate::{Error, Result, sources};
 use emb_kernels::{Cpu, CpuOptions};
@@ -51,6 +51,10 @@ impl Saved {
         saved.data.clone_from(&options.data);
         saved.eval.clear();
         saved.bad_rows = Some(options.bad_rows);
+        saved = saved.alone();
+        for table in &mut saved.table {
+            (table.placement, table.replicas) = (None, None);
+        }
         saved.threads = options.threads;
         (saved.load, saved.save, saved.eval_every) = (None, None, None);
         let config = Config::resolve(saved)?;
@@ -71,10 +75,13 @@ impl Saved {
     /// # Errors
     /// Data that can't be read or has no labels, an id outside its table.
     pub fn evaluate(&mut self) -> Result<(EvalReport, u64)> {
-        let mut source = sources::files(&self.config, &self.options.data, Labels::Required)?;
-        let (batch, soft) = (self.options.batch_size, self.config.soft_labels);
-        let report = evaluate(&mut self.trainer, &mut *source, batch, soft)?;
-        Ok((report, source.skipped().total()))
+        let source = sources::files(&self.config, &self.options.data, Labels::Required)?;
+        let mut feeds = Feed::start(source, self.options.batch_size, 1)?;
+        let data = &mut feeds[0];
+        let report = evaluate(&mut self.trainer, data, self.config.soft_labels)?;
+        let skipped = data.skipped().total();
+        let report = report.ok_or_else(|| Error::Config("rank 0 has no report".into()))?;
+        Ok((report, skipped))
     }
 
     /// Calls `each` with the probability of every row, in order; rows need no label. Returns rows

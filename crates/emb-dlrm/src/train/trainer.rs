@@ -1,7 +1,9 @@
 //! One training step: [`Trainer`].
 
+use super::reduce::DenseReducer;
 use crate::model::{DeviceBatch, Dlrm};
-use crate::{Error, Result};
+use crate::{EmbeddingBags, Embeddings, Error, Result};
+use emb_comm::{Collective, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
 use emb_optim::{DenseOptimizer, Schedule};
 
@@ -25,22 +27,31 @@ pub struct Rates {
     pub dense: f64,
 }
 
-/// Loss of one step.
+/// Loss of one step, over the whole global batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepLoss {
     /// Sum over the batch.
     pub sum: f64,
     /// Samples.
     pub rows: usize,
+    /// Sum of the labels.
+    pub positives: f64,
 }
 
-/// A model in training on one backend.
+/// A model in training: alone, or as one rank of `C` with tables `E`.
+///
+/// Every rank has the whole dense part, whose gradients are summed over the ranks, and what `E`
+/// gives it of the tables. Ranks call the same methods in the same order.
 #[derive(Debug)]
-pub struct Trainer<B: Backend> {
+pub struct Trainer<B: Backend, E = EmbeddingBags<B>, C = Solo> {
     /// The device.
     pub backend: B,
     /// The model.
-    pub model: Dlrm<B>,
+    pub model: Dlrm<B, E>,
+    ranks: C,
+    /// `None` for one rank.
+    reducer: Option<DenseReducer>,
+    trace: Trace,
     batch: DeviceBatch<B>,
     dense_optimizer: DenseOptimizer,
     schedule: Schedule,
@@ -49,21 +60,47 @@ pub struct Trainer<B: Backend> {
     samples: u64,
 }
 
-impl<B: Backend> Trainer<B> {
-    /// Puts a model in training from step 0. The schedule is a factor of every learning rate.
+impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
+    /// Puts a model in training from step 0, on every rank of `ranks` at the same time. The schedule
+    /// is a factor of every learning rate.
     ///
     /// # Errors
-    /// The device is out of memory.
+    /// The device is out of memory; a peer that does not arrive.
     pub fn new(
         mut backend: B,
-        model: Dlrm<B>,
+        model: Dlrm<B, E>,
+        mut ranks: C,
         dense_columns: usize,
         dense_optimizer: DenseOptimizer,
         rates: Rates,
         schedule: Schedule,
     ) -> Result<Self> {
         let batch = DeviceBatch::new(&mut backend, dense_columns)?;
-        Ok(Self { backend, model, batch, dense_optimizer, schedule, rates, step: 0, samples: 0 })
+        let reducer = if ranks.world() > 1 { Some(DenseReducer::new(&mut ranks)?) } else { None };
+        let (step, samples) = (0, 0);
+        Ok(Self {
+            backend,
+            model,
+            ranks,
+            reducer,
+            trace: Trace::default(),
+            batch,
+            dense_optimizer,
+            schedule,
+            rates,
+            step,
+            samples,
+        })
+    }
+
+    /// Records the phases of every step from now on.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
+    /// The ranks that train together.
+    pub fn ranks(&mut self) -> &mut C {
+        &mut self.ranks
     }
 
     /// Steps done.
@@ -93,49 +130,81 @@ impl<B: Backend> Trainer<B> {
         Rates { tables: self.rates.tables * factor, dense: self.rates.dense * factor }
     }
 
-    /// Trains on one batch: the loss is the mean over its samples. An empty batch does nothing.
+    /// Trains one rank on one batch: the loss is the mean over its samples. An empty batch does
+    /// nothing. One of many ranks takes [`train_share`](Self::train_share).
     ///
     /// # Errors
     /// An id outside its table, by name; a loss that is not finite ([`Error::NonFinite`]). In
     /// both cases nothing of the step has been applied.
     pub fn train_step(&mut self, samples: Samples<'_>) -> Result<StepLoss> {
-        let rows = samples.sparse.batch;
+        self.train_share(samples, samples.sparse.batch)
+    }
+
+    /// Trains on this rank's samples, maybe none, of a global batch of `rows`: the loss is the mean
+    /// over the global batch. Every rank calls it in the same step with the same `rows`.
+    ///
+    /// # Errors
+    /// An id outside its table, by name; a loss that is not finite ([`Error::NonFinite`]); shares
+    /// that aren't `rows` together. In all cases nothing of the step has been applied on any rank.
+    /// A peer that fails.
+    pub fn train_share(&mut self, samples: Samples<'_>, rows: usize) -> Result<StepLoss> {
         if rows == 0 {
-            return Ok(StepLoss { sum: 0.0, rows: 0 });
+            return Ok(StepLoss { sum: 0.0, rows: 0, positives: 0.0 });
         }
         let step = self.step + 1;
+        self.ranks.set_step(step);
         let factor = self.schedule.lr(step);
         let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        let Self { backend, model, batch, .. } = self;
-        let sum = backend.within(|backend| {
-            batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
-            model.forward(backend, batch)?;
-            let sum = model.loss(backend, batch, 1.0 / rows as f32)?;
-            if sum.is_finite() {
-                model.backward(backend, batch)?;
-                model.update_tables(backend, batch, factor, step)?;
-                model.dense.update(backend, &rule)?;
+        let Self { backend, model, batch, ranks, reducer, trace, .. } = self;
+        let positives = samples.labels.iter().map(|&label| f64::from(label)).sum();
+        let (own, loss) = backend.within(|backend| {
+            trace.phase("upload", || {
+                batch.upload(backend, samples.dense, samples.labels, samples.sparse)
+            })?;
+            trace.phase("tables forward", || model.forward_tables(backend, batch))?;
+            trace.phase("dense forward", || model.forward_dense(backend, batch))?;
+            let own = model.loss(backend, batch, 1.0 / rows as f32)?;
+            let loss = trace.phase("loss", || {
+                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives })
+            })?;
+            if !loss.sum.is_finite() || loss.rows != rows {
+                return Ok::<_, Error>((own, loss));
             }
-            Ok::<_, Error>(sum)
+            trace.phase("dense backward", || match reducer {
+                None => model.backward(backend, batch),
+                Some(reducer) => model.backward_in_parts(backend, batch, |backend, dense, part| {
+                    reducer.start(backend, dense, step, part)
+                }),
+            })?;
+            trace.phase("tables backward", || model.update_tables(backend, batch, factor, step))?;
+            if let Some(reducer) = reducer {
+                trace.phase("dense sums", || reducer.finish(backend, &mut model.dense))?;
+            }
+            trace.phase("dense update", || model.dense.update(backend, &rule))?;
+            Ok((own, loss))
         })?;
-        if !sum.is_finite() {
-            return Err(self.non_finite(step, sum / rows as f64));
+        if loss.rows != rows {
+            let (given, expected) = (loss.rows, rows);
+            return Err(Error::Config(format!(
+                "step {step}: the ranks have {given} samples of a global batch of {expected}"
+            )));
+        }
+        if !loss.sum.is_finite() {
+            return Err(self.non_finite(step, own, loss));
         }
         self.step = step;
         self.samples += rows as u64;
-        Ok(StepLoss { sum, rows })
+        Ok(loss)
     }
 
-    /// Computes logits of one batch, `[rows]`, without training.
+    /// Computes logits of one batch, `[rows]`, without training. Ranks compute theirs together, some
+    /// maybe for no samples.
     ///
     /// # Errors
     /// An id outside its table, by name.
     pub fn logits(&mut self, samples: Samples<'_>, logits: &mut Vec<f32>) -> Result<()> {
         let rows = samples.sparse.batch;
         logits.resize(rows, 0.0);
-        if rows == 0 {
-            return Ok(());
-        }
         let Self { backend, model, batch, .. } = self;
         backend.within(|backend| {
             batch.upload(backend, samples.dense, samples.labels, samples.sparse)?;
@@ -144,8 +213,31 @@ impl<B: Backend> Trainer<B> {
         })
     }
 
-    /// Names the first tensor of the forward pass that is not finite.
-    fn non_finite(&mut self, step: u64, loss: f64) -> Error {
+    /// Makes replicas of tables equal, where there are any: before evaluation, checkpoint and exit.
+    ///
+    /// # Errors
+    /// A peer that fails.
+    pub fn sync(&mut self) -> Result<()> {
+        self.model.embeddings.sync(&mut self.backend)
+    }
+
+    /// Refuses replicas that differ after a [`sync`](Self::sync), by table and row. Reads all rows.
+    ///
+    /// # Errors
+    /// The first row that differs; a peer that fails.
+    pub fn check_replicas(&mut self) -> Result<()> {
+        self.model.embeddings.check_replicas(&mut self.backend)
+    }
+
+    /// Names the first tensor of the forward pass that is not finite. Ranks whose own part is finite
+    /// wait for the one that says so.
+    fn non_finite(&mut self, step: u64, own: f64, total: StepLoss) -> Error {
+        if own.is_finite()
+            && let Err(error) = self.ranks.barrier()
+        {
+            return error.into();
+        }
+        let loss = total.sum / total.rows as f64;
         let tensor = self.first_non_finite().unwrap_or_else(|error| format!("unknown: {error}"));
         let rates = self.rates(step);
         Error::NonFinite { step, loss, lr: rates.tables, dense_lr: rates.dense, tensor }
@@ -188,4 +280,11 @@ impl<B: Backend> Trainer<B> {
         let sample = logits.iter().position(|value| !value.is_finite());
         Ok(sample.map_or("the loss".into(), |sample| format!("logit of sample {sample}")))
     }
+}
+
+/// The loss of all ranks together.
+fn total<C: Collective>(ranks: &mut C, own: StepLoss) -> Result<StepLoss> {
+    let mut sums = [own.sum, own.rows as f64, own.positives];
+    ranks.all_reduce(&mut sums)?;
+    Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] })
 }

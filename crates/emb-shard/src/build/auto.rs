@@ -21,7 +21,9 @@ impl Default for AutoOptions {
 }
 
 impl PlanBuilder {
-    /// Chooses a placement for every table, whatever the builder was told of single tables.
+    /// Chooses a placement for every table, whatever the builder was told of single tables; group,
+    /// exchange and sync of tables that are not data-parallel are those of
+    /// [`all`](PlanBuilder::all).
     ///
     /// Small tables are data-parallel. Tables beyond half of the budget are row-wise. The others
     /// stay whole and go, heavy ones first, where there is least work and room for them. If one
@@ -46,7 +48,7 @@ impl PlanBuilder {
                 return Err(failed);
             };
             for number in largest.drain(..cut_next.min(largest.len())) {
-                placements[number] = Placement::RowWise { cut }.into();
+                placements[number] = self.with(Placement::RowWise { cut });
             }
             cut_next *= 2;
         }
@@ -54,8 +56,7 @@ impl PlanBuilder {
 
     fn by_size(&self, given: &[Table], options: AutoOptions) -> Vec<PlaceOptions> {
         let budget = self.budget.map_or(u64::MAX, Bytes::get);
-        let mut placements =
-            vec![PlaceOptions::from(Placement::TableWise { owner: None }); given.len()];
+        let mut placements = vec![self.with(Placement::TableWise { owner: None }); given.len()];
         let mut room = budget / 8;
         for number in by_bytes(given) {
             let bytes = total(&given[number]).get();
@@ -63,10 +64,15 @@ impl PlanBuilder {
                 room -= bytes;
                 placements[number] = Placement::DataParallel.into();
             } else if let Some(cut) = options.row_wise.filter(|_| bytes > budget / 2) {
-                placements[number] = Placement::RowWise { cut }.into();
+                placements[number] = self.with(Placement::RowWise { cut });
             }
         }
         placements
+    }
+
+    /// A placement with the other choices that hold for every table.
+    fn with(&self, placement: Placement) -> PlaceOptions {
+        PlaceOptions { placement, ..self.all }
     }
 }
 

@@ -31,7 +31,7 @@ pub struct PlanBuilder {
     pub(super) mesh: Mesh,
     pub(super) node_ranks: u32,
     pub(super) budget: Option<Bytes>,
-    all: PlaceOptions,
+    pub(super) all: PlaceOptions,
     by_table: BTreeMap<String, PlaceOptions>,
 }
 

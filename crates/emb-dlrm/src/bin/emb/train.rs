@@ -3,9 +3,9 @@
 use crate::args::TrainArgs;
 use crate::output::{json, note, out};
 use crate::progress::Progress;
-use crate::text::{count, counted, pairs, table};
+use crate::text::{bytes, count, counted, pairs, table};
 use emb_dlrm::checkpoint::Manifest;
-use emb_dlrm::config::{Config, Length, Options, Origin};
+use emb_dlrm::config::{Config, Length, Options, Origin, Ranks};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Report, train};
 use emb_dlrm::{Result, sources};
@@ -21,6 +21,9 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
     }
     let config = Config::resolve(options)?;
     note(&describe(&config)?);
+    if let Some(ranks) = &config.ranks {
+        note(&format!("{}\n", ranks.plan));
+    }
     if let Some(saved) = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok()) {
         note(&format!("--save will replace the checkpoint of step {} there\n", count(saved.step)));
     }
@@ -82,6 +85,9 @@ fn describe(config: &Config) -> Result<String> {
             ),
         ),
     ];
+    if let Some(ranks) = &config.ranks {
+        rows.push(("ranks", self::ranks(config, ranks)));
+    }
     match &config.data {
         Origin::Files(_) => rows.push(("ids", format!("{} rows of each table", config.id_policy))),
         Origin::Synthetic => {}
@@ -93,6 +99,23 @@ fn describe(config: &Config) -> Result<String> {
         rows.push(("save", dir.display().to_string()));
     }
     Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
+}
+
+/// How the ranks share the tables.
+fn ranks(config: &Config, ranks: &Ranks) -> String {
+    let nodes = ranks.world() as u64 / u64::from(ranks.ranks_per_node.max(1));
+    let mut rules: Vec<String> = Vec::new();
+    for table in &config.tables.tables {
+        let replica = table.spec.optimizer.replica();
+        if replica.replicas > 1 {
+            let rule = format!("{} x replicas, scaling {}", replica.replicas, replica.rule);
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+    }
+    let replicas = if rules.is_empty() { "no replicas".to_owned() } else { rules.join("; ") };
+    format!("{}, {}, {replicas}", counted(ranks.world() as u64, "rank"), counted(nodes, "node"))
 }
 
 /// The schedule as it was asked for; it multiplies every learning rate.
@@ -190,6 +213,19 @@ fn summary(report: &Report) -> String {
             ),
         ),
     ];
+    if let Some(exchange) = &report.exchange {
+        rows.push((
+            "exchange",
+            format!(
+                "{:.1} collectives a step, {} in the node and {} between nodes a step, {:.1} s \
+                 (the rank with most)",
+                exchange.collectives_per_step,
+                bytes(exchange.intra_node_bytes_per_step as u64),
+                bytes(exchange.inter_node_bytes_per_step as u64),
+                exchange.seconds
+            ),
+        ));
+    }
     if report.skipped_rows > 0 {
         rows.push(("skipped lines", count(report.skipped_rows)));
     }

@@ -1,9 +1,9 @@
 //! What readers must do with good, bad and hostile files.
 
+mod feeding;
 mod hostile;
 mod ids;
 mod inspection;
-mod prefetching;
 mod real;
 mod rows;
 mod storage;

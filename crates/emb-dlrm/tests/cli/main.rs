@@ -1,66 +1,11 @@
 //! The `emb` program as a person meets it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod ranks;
+mod support;
 
-/// A fresh folder, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("emb-cli-{}-{name}", std::process::id()));
-        drop(std::fs::remove_dir_all(&path));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path.display().to_string()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
-fn emb(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_emb")).args(args).output().expect("the program runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Rows of Criteo form whose label follows the first id.
-fn rows(n: usize) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for i in 0..n {
-        let bit = (i * 7 + i / 3) % 2;
-        write!(text, "{bit}").expect("text");
-        for c in 0..13 {
-            write!(text, "\t{}", (i * (c + 3)) % 50).expect("text");
-        }
-        write!(text, "\t{bit:x}").expect("text");
-        for c in 1..26 {
-            write!(text, "\t{:x}", (i * (c + 11)) % 97).expect("text");
-        }
-        text.push('\n');
-    }
-    text
-}
+use std::path::Path;
+use std::process::Output;
+use support::{Folder, emb, refused, rows, stderr, stdout};
 
 /// Every line of a text, changed.
 fn lines(text: &str, change: impl Fn(&str) -> String) -> String {
@@ -76,15 +21,6 @@ fn train(more: &[&str]) -> Output {
     args.extend_from_slice(SMALL);
     args.extend_from_slice(more);
     emb(&args)
-}
-
-fn refused(output: &Output, words: &[&str]) {
-    let text = stderr(output);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing from: {text}");
-    }
-    assert!(output.stdout.is_empty(), "{}", stdout(output));
 }
 
 #[test]
@@ -373,7 +309,7 @@ fn inspect_names_rows_bytes_and_check_sum() {
 
 #[test]
 fn u41_every_flag_of_the_readme_is_in_the_help() {
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../README.md");
     let root = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"))
         .expect("the README");
     let helps: String = ["train", "eval", "predict", "inspect"]

@@ -1,0 +1,115 @@
+//! What a rank did when: [`Trace`] records, [`Traced`] records collectives.
+
+mod traced;
+
+pub use traced::Traced;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A stretch of time on one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// What was done.
+    pub name: &'static str,
+    /// Which of the things that a rank does at the same time.
+    pub lane: Lane,
+    /// Step, from 0.
+    pub step: u64,
+    /// Microseconds from the beginning of the trace to that of the span.
+    pub start: f64,
+    /// Microseconds that it took.
+    pub duration: f64,
+    /// Bytes taken from other ranks.
+    pub bytes: u64,
+}
+
+/// Lanes of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Phases of a step.
+    Phases,
+    /// Collectives of the rank's own thread.
+    Collectives,
+    /// Collectives of [`duplicate`](crate::Collective::duplicate)s.
+    Beside,
+}
+
+/// Records spans of one rank, or nothing. Clones record to the same place.
+///
+/// ```
+/// use emb_comm::{Collective, Error, Options, Trace, Traced, run};
+/// use std::time::Instant;
+///
+/// let begin = Instant::now();
+/// let spans = run(2, &Options::default(), |rank| {
+///     let trace = Trace::from(begin);
+///     let world = rank.split(Some(0), rank.rank())?.expect("every rank has a color");
+///     Traced::new(world, trace.clone()).barrier()?;
+///     Ok::<_, Error>(trace.take())
+/// })?;
+/// assert_eq!(spans[1][0].name, "barrier");
+/// # Ok::<(), emb_comm::Failure>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Option<Arc<Record>>);
+
+#[derive(Debug)]
+struct Record {
+    begin: Instant,
+    step: AtomicU64,
+    spans: Mutex<Vec<Span>>,
+}
+
+impl From<Instant> for Trace {
+    /// A trace whose times count from `begin`: the same on every rank.
+    fn from(begin: Instant) -> Self {
+        let spans = Mutex::new(Vec::new());
+        Self(Some(Arc::new(Record { begin, step: AtomicU64::new(0), spans })))
+    }
+}
+
+impl Trace {
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Labels what follows.
+    pub fn set_step(&self, step: u64) {
+        if let Some(record) = &self.0 {
+            record.step.store(step, Ordering::Relaxed);
+        }
+    }
+
+    /// The time, for [`add`](Self::add); `None` where nothing is recorded.
+    pub fn now(&self) -> Option<Instant> {
+        self.0.as_ref().map(|_| Instant::now())
+    }
+
+    /// Records what was done since `start`.
+    pub fn add(&self, lane: Lane, name: &'static str, start: Option<Instant>, bytes: u64) {
+        let (Some(record), Some(start)) = (&self.0, start) else { return };
+        let step = record.step.load(Ordering::Relaxed);
+        let micros = |duration: std::time::Duration| duration.as_secs_f64() * 1e6;
+        let duration = micros(start.elapsed());
+        let start = micros(start.saturating_duration_since(record.begin));
+        let mut spans = record.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.push(Span { name, lane, step, start, duration, bytes });
+    }
+
+    /// Records the work of `f` as a phase.
+    pub fn phase<T>(&self, name: &'static str, f: impl FnOnce() -> T) -> T {
+        let start = self.now();
+        let result = f();
+        self.add(Lane::Phases, name, start, 0);
+        result
+    }
+
+    /// What was recorded so far, in the order of ends.
+    pub fn take(&self) -> Vec<Span> {
+        let Some(record) = &self.0 else { return Vec::new() };
+        std::mem::take(&mut *record.spans.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,108 @@
+//! The ranks of a run and the plan of its tables: [`Ranks`].
+
+use super::placing::make_plan;
+use super::replicas::scale;
+use super::resolve::within;
+use super::tables::Tables;
+use super::{Options, TableOptions};
+use crate::{Error, Result};
+use emb_shard::Plan;
+use std::time::Duration;
+
+/// Largest world: every rank is a thread.
+const MAX_RANKS: u32 = 1024;
+
+/// Many ranks, and where each table lives.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    /// Where every row and column lives, for which the tables' rules are scaled.
+    pub plan: Plan,
+    /// Ranks of a node.
+    pub ranks_per_node: u32,
+    /// How long a rank waits for its peers.
+    pub timeout: Duration,
+}
+
+impl Ranks {
+    /// Reads the options of ranks and gives the tables the replica rules of the plan; `None` for one
+    /// process.
+    ///
+    /// # Errors
+    /// Options that have no effect or contradict each other; a plan that can't be read or made.
+    pub(super) fn from_options(options: &Options, tables: &mut Tables) -> Result<Option<Self>> {
+        let world = options.world.unwrap_or(1);
+        if !(1..=MAX_RANKS).contains(&world) {
+            return Err(Error::Config(format!("--world is {world}, valid: 1 to {MAX_RANKS}")));
+        }
+        if world == 1 {
+            refuse_without_ranks(options)?;
+            return Ok(None);
+        }
+        if options.threads.is_some() {
+            return Err(Error::Config("--threads is for one rank: give --threads-per-rank".into()));
+        }
+        let nodes = options.nodes.unwrap_or(1);
+        if nodes == 0 || !world.is_multiple_of(nodes) {
+            return Err(Error::Config(format!(
+                "--nodes is {nodes}: {world} ranks are not shared out evenly"
+            )));
+        }
+        let timeout = options.timeout.unwrap_or(120.0);
+        if !(timeout > 0.0 && timeout <= 1e6) {
+            return Err(Error::Config(format!("--timeout is {timeout}, valid: above 0, to 1e6")));
+        }
+        let plan = make_plan(options, tables, world, world / nodes)?;
+        scale(options, tables, &plan)?;
+        Ok(Some(Self {
+            plan,
+            ranks_per_node: world / nodes,
+            timeout: Duration::from_secs_f64(timeout),
+        }))
+    }
+
+    /// Ranks in all.
+    pub fn world(&self) -> usize {
+        self.plan.world() as usize
+    }
+}
+
+/// Threads of each rank.
+pub(super) fn threads(options: &Options) -> Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let world = options.world.unwrap_or(1).max(1) as usize;
+    match (options.threads, options.threads_per_rank) {
+        (Some(_), Some(_)) => Err(Error::Config(
+            "--threads and --threads-per-rank both say how many threads compute: give one".into(),
+        )),
+        (Some(threads), None) => within("threads", threads, 1024),
+        (None, Some(threads)) => within("threads-per-rank", threads, 1024),
+        (None, None) => Ok((cores / world).max(1)),
+    }
+}
+
+fn refuse_without_ranks(options: &Options) -> Result<()> {
+    let given = [
+        ("nodes", options.nodes.is_some_and(|nodes| nodes != 1)),
+        ("plan", options.plan.is_some()),
+        ("replicas", options.replicas.is_some_and(|replicas| replicas != 1)),
+        ("layout", options.layout.is_some()),
+        ("sync", options.sync.is_some()),
+        ("sync-every", options.sync_every.is_some()),
+        ("replica-scaling", options.replica_scaling.is_some()),
+        ("check-replicas", options.check_replicas == Some(true)),
+        ("timeout", options.timeout.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Error::Config(format!(
+            "--{name} has no effect on one rank: give --world 2 or more"
+        )));
+    }
+    let placed = |table: &&TableOptions| table.placement.is_some() || table.replicas.is_some();
+    if let Some(table) = options.table.iter().find(placed) {
+        return Err(Error::Config(format!(
+            "table {:?}: placement and replicas have no effect on one rank: give --world 2 or more",
+            table.name
+        )));
+    }
+    Ok(())
+}

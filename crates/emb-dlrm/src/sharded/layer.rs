@@ -1,0 +1,133 @@
+//! Tables over ranks as the embedding layer of a model: [`ShardedBags`].
+
+use super::ShardedEmbeddings;
+use super::error::Error;
+use super::pool::Pooled;
+use crate::embeddings::Embeddings;
+use crate::{DeviceBatch, Result};
+use emb_comm::{Collective, Meter};
+use emb_kernels::{Backend, FeatureMap, JaggedRef, Mat, TableSpec};
+
+/// [`ShardedEmbeddings`] behind the seam that a model trains through.
+///
+/// It keeps what the backward pass of a step needs from its forward pass.
+#[derive(Debug)]
+pub struct ShardedBags<B: Backend, C: Collective> {
+    tables: ShardedEmbeddings<B, C>,
+    pooled: Option<Pooled<B>>,
+    offsets: Vec<u64>,
+    ids: Vec<i64>,
+    weights: Vec<f32>,
+    gradient: Vec<f32>,
+}
+
+impl<B: Backend, C: Collective> ShardedBags<B, C> {
+    /// Puts tables behind the seam.
+    pub fn new(tables: ShardedEmbeddings<B, C>) -> Self {
+        let (offsets, ids, weights) = (Vec::new(), Vec::new(), Vec::new());
+        Self { tables, pooled: None, offsets, ids, weights, gradient: Vec::new() }
+    }
+
+    /// The tables themselves.
+    pub fn tables(&self) -> &ShardedEmbeddings<B, C> {
+        &self.tables
+    }
+
+    /// The tables themselves.
+    pub fn tables_mut(&mut self) -> &mut ShardedEmbeddings<B, C> {
+        &mut self.tables
+    }
+}
+
+impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
+    fn map(&self) -> &FeatureMap {
+        self.tables.map()
+    }
+
+    fn specs(&self) -> &[TableSpec] {
+        self.tables.specs()
+    }
+
+    fn forward(
+        &mut self,
+        backend: &mut B,
+        batch: &DeviceBatch<B>,
+        out: Mat<B::ViewMut<'_, f32>>,
+    ) -> Result<()> {
+        let ids = batch.sparse();
+        self.offsets.resize(ids.names.len() * ids.batch + 1, 0);
+        self.ids.resize(ids.len, 0);
+        backend.download(ids.offsets, &mut self.offsets)?;
+        backend.download(ids.values, &mut self.ids)?;
+        let weights = match ids.weights {
+            Some(weights) => {
+                self.weights.resize(ids.len, 0.0);
+                backend.download(weights, &mut self.weights)?;
+                Some(&self.weights[..])
+            }
+            None => None,
+        };
+        let host = JaggedRef {
+            names: ids.names,
+            batch: ids.batch,
+            offsets: &self.offsets,
+            values: &self.ids,
+            weights,
+        };
+        let routed = self.tables.route(host)?;
+        let pooled = routed.exchange(&mut self.tables)?.pool(&mut self.tables, backend)?;
+        backend.upload(pooled.output(), out.data)?;
+        self.pooled = Some(pooled);
+        Ok(())
+    }
+
+    fn backward(
+        &mut self,
+        backend: &mut B,
+        _batch: &DeviceBatch<B>,
+        gradient: Mat<B::View<'_, f32>>,
+        factor: f64,
+        step: u64,
+    ) -> Result<()> {
+        let pooled = self.pooled.take().ok_or_else(|| {
+            Error::Mismatch(format!("step {step}: a backward pass without its forward pass"))
+        })?;
+        self.gradient.resize(gradient.rows * gradient.cols, 0.0);
+        backend.download(gradient.data, &mut self.gradient)?;
+        Ok(pooled.backward(&mut self.tables, backend, &self.gradient, factor, step)?)
+    }
+
+    fn exchanged(&self) -> Meter {
+        self.tables.meters().map(|meters| meters.total()).sum()
+    }
+
+    fn sync(&mut self, backend: &mut B) -> Result<()> {
+        Ok(self.tables.sync(backend)?)
+    }
+
+    fn check_replicas(&mut self, backend: &mut B) -> Result<()> {
+        Ok(self.tables.check_replicas(backend)?)
+    }
+
+    fn read_rows(
+        &mut self,
+        backend: &mut B,
+        table: usize,
+        first: u64,
+        weights: &mut [f32],
+        state: &mut [Vec<f32>],
+    ) -> Result<()> {
+        Ok(self.tables.read_rows(backend, table, first, weights, state)?)
+    }
+
+    fn write_rows(
+        &mut self,
+        backend: &mut B,
+        table: usize,
+        first: u64,
+        weights: &[f32],
+        state: &[Vec<f32>],
+    ) -> Result<()> {
+        Ok(self.tables.write_rows(backend, table, first, weights, state)?)
+    }
+}

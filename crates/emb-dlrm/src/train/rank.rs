@@ -1,0 +1,250 @@
+//! What every rank of a run does: [`Rank`].
+
+use super::evaluate::evaluate;
+use super::observer::{Event, Observer};
+use super::report::{Exchange, Report};
+use super::trainer::{Samples, Trainer};
+use crate::checkpoint::{self, Manifest, Position};
+use crate::config::{Config, Length, Origin};
+use crate::data::{Feed, Share};
+use crate::metrics::EvalReport;
+use crate::{Embeddings, Error, Result};
+use emb_comm::{Collective, Lane, Trace};
+use emb_kernels::Backend;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Instant;
+
+/// Steps whose mean loss a report gives.
+const LOSS_STEPS: usize = 100;
+
+/// The data of one rank.
+pub(super) struct Feeds {
+    pub(super) train: Feed,
+    pub(super) eval: Option<Feed>,
+}
+
+/// One rank in a run, or the only one. Ranks go through it in step; rank 0 reports and saves.
+pub(super) struct Rank<'a, B: Backend, E, C> {
+    trainer: Trainer<B, E, C>,
+    config: &'a Config,
+    /// Of rank 0 alone.
+    observer: Option<&'a mut (dyn Observer + Send)>,
+    trace: Trace,
+    /// `(loss sum, samples)` of the last steps.
+    losses: VecDeque<(f64, usize)>,
+    seconds: f64,
+    samples: u64,
+    /// Rows read of the epoch that is going on.
+    row: u64,
+    /// Steps done before this run.
+    begun: u64,
+}
+
+impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C> {
+    /// Loads what the configuration says.
+    pub(super) fn new(
+        mut trainer: Trainer<B, E, C>,
+        config: &'a Config,
+        observer: Option<&'a mut (dyn Observer + Send)>,
+        trace: Trace,
+    ) -> Result<Self> {
+        trainer.set_trace(trace.clone());
+        let mut row = 0;
+        if let Some(dir) = &config.load {
+            let slots = trainer.dense_slots();
+            let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
+            trainer.resume(report.position.step, report.position.samples);
+            row = first_row(dir, config, report.position)?;
+        }
+        let (losses, begun) = (VecDeque::new(), trainer.step());
+        let (seconds, samples) = (0.0, 0);
+        Ok(Self { trainer, config, observer, trace, losses, seconds, samples, row, begun })
+    }
+
+    /// Trains, saves, evaluates.
+    pub(super) fn run(mut self, mut feeds: Feeds) -> Result<Report> {
+        let skipped_rows = self.train(&mut feeds)?;
+        self.sync()?;
+        if let Some(dir) = &self.config.save {
+            let start = self.trace.now();
+            self.save(dir)?;
+            self.trace.add(Lane::Phases, "save", start, 0);
+        }
+        let mut last = None;
+        if let Some(data) = &mut feeds.eval {
+            last = self.evaluate(data)?;
+        }
+        let skipped_eval_rows = feeds.eval.map_or(0, |data| data.skipped().total());
+        Ok(self.report(skipped_rows, skipped_eval_rows, last))
+    }
+
+    fn tell(&mut self, event: Event<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.event(event);
+        }
+    }
+
+    /// Trains to the configured length; returns the lines that were skipped.
+    fn train(&mut self, feeds: &mut Feeds) -> Result<u64> {
+        let begun = self.begun;
+        let (last_step, last_epoch) = match self.config.length {
+            Length::Steps(steps) => (begun.saturating_add(steps), u64::MAX),
+            Length::Epochs(epochs) => (u64::MAX, epochs),
+        };
+        let steps = (last_step != u64::MAX).then_some(last_step);
+        let rates = self.trainer.rates(begun + 1);
+        self.tell(Event::Start { steps, rates });
+        let data = &mut feeds.train;
+        if self.row > 0 {
+            data.restart_at(self.row)?;
+        }
+        let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
+        let mut since = Instant::now();
+        while self.trainer.step() < last_step {
+            let Some(share) = self.trace.phase("data", || data.next())? else {
+                epoch += 1;
+                skipped += data.skipped().total();
+                self.row = 0;
+                if rows_of_epoch == 0 || epoch >= last_epoch {
+                    return self.finish(since, skipped);
+                }
+                rows_of_epoch = 0;
+                data.restart_at(0)?;
+                continue;
+            };
+            self.row += share.rows as u64;
+            if share.rows < self.config.batch_size && self.config.drop_last {
+                continue;
+            }
+            rows_of_epoch += share.rows as u64;
+            self.step(&share)?;
+            let due = self.config.eval_every.is_some_and(|every| {
+                self.trainer.step().is_multiple_of(every) && self.trainer.step() < last_step
+            });
+            if let (true, Some(eval)) = (due, &mut feeds.eval) {
+                self.seconds += since.elapsed().as_secs_f64();
+                self.sync()?;
+                self.evaluate(eval)?;
+                since = Instant::now();
+            }
+        }
+        skipped += data.skipped().total();
+        self.finish(since, skipped)
+    }
+
+    /// Closes the books of a training; one without a single step is an error.
+    fn finish(&mut self, since: Instant, skipped: u64) -> Result<u64> {
+        self.seconds += since.elapsed().as_secs_f64();
+        if self.trainer.step() > self.begun {
+            return Ok(skipped);
+        }
+        Err(Error::Config(format!(
+            "nothing was trained: the data has no whole batch of {} rows{}",
+            self.config.batch_size,
+            if self.config.drop_last { ", and --drop-last leaves the rest out" } else { "" }
+        )))
+    }
+
+    fn step(&mut self, share: &Share<'_>) -> Result<()> {
+        let batch = share.batch;
+        let samples =
+            Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
+        let loss = self.trainer.train_share(samples, share.rows)?;
+        self.samples += loss.rows as u64;
+        if self.losses.len() == LOSS_STEPS {
+            self.losses.pop_front();
+        }
+        self.losses.push_back((loss.sum, loss.rows));
+        let (step, samples) = (self.trainer.step(), self.trainer.samples());
+        let rates = self.trainer.rates(step);
+        self.tell(Event::Step {
+            step,
+            samples,
+            loss_sum: loss.sum,
+            rows: loss.rows,
+            positives: loss.positives,
+            rates,
+        });
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.trace.phase("sync", || self.trainer.sync())?;
+        if self.config.check_replicas {
+            self.trace.phase("check replicas", || self.trainer.check_replicas())?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, data: &mut Feed) -> Result<Option<EvalReport>> {
+        let soft = self.config.soft_labels;
+        let report = self.trace.phase("evaluate", || evaluate(&mut self.trainer, data, soft))?;
+        if let Some(report) = &report {
+            self.tell(Event::Evaluated { step: self.trainer.step(), report });
+        }
+        Ok(report)
+    }
+
+    fn save(&mut self, dir: &Path) -> Result<()> {
+        let slots = self.trainer.dense_slots();
+        let (step, samples) = (self.trainer.step(), self.trainer.samples());
+        let at = Position { step, samples, row: self.row };
+        let first = self.trainer.ranks().rank() == 0;
+        let Trainer { backend, model, .. } = &mut self.trainer;
+        if !first {
+            return checkpoint::lend(backend, model, &slots);
+        }
+        checkpoint::save(dir, backend, model, &slots, &self.config.options, at)?;
+        Ok(())
+    }
+
+    fn report(
+        &mut self,
+        skipped_rows: u64,
+        skipped_eval_rows: u64,
+        eval: Option<EvalReport>,
+    ) -> Report {
+        let (sum, rows) = self
+            .losses
+            .iter()
+            .fold((0.0, 0), |(sum, rows), (loss, samples)| (sum + loss, rows + samples));
+        Report {
+            steps: self.trainer.step(),
+            loaded_steps: self.begun,
+            samples: self.trainer.samples(),
+            loss: (rows > 0).then(|| sum / rows as f64),
+            samples_per_second: self.samples as f64 / self.seconds.max(1e-9),
+            seconds: self.seconds,
+            skipped_rows,
+            skipped_eval_rows,
+            eval,
+            teacher_auc: None,
+            teacher_normalized_entropy: None,
+            exchange: self.exchange(),
+        }
+    }
+
+    fn exchange(&mut self) -> Option<Exchange> {
+        let world = self.trainer.ranks().world();
+        let meter = self.trainer.model.embeddings.exchanged();
+        let steps = (self.trainer.step() - self.begun).max(1) as f64;
+        (world > 1).then(|| Exchange {
+            world,
+            collectives_per_step: meter.calls as f64 / steps,
+            intra_node_bytes_per_step: meter.intra_node_bytes as f64 / steps,
+            inter_node_bytes_per_step: meter.inter_node_bytes as f64 / steps,
+            seconds: meter.seconds(),
+        })
+    }
+}
+
+/// Where a run that goes on from a checkpoint reads first: generated data and the very files of
+/// the earlier run go on where it stopped, other files begin at their first row.
+fn first_row(dir: &Path, config: &Config, at: Position) -> Result<u64> {
+    Ok(match config.data {
+        Origin::Synthetic => at.samples,
+        Origin::Files(_) if Manifest::read(dir)?.options.data == config.options.data => at.row,
+        Origin::Files(_) => 0,
+    })
+}

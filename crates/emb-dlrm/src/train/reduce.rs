@@ -1,0 +1,139 @@
+//! Dense gradients summed over the ranks while the backward pass goes on: [`DenseReducer`].
+
+use crate::model::Dense;
+use crate::{Error, Result};
+use emb_comm::Collective;
+use emb_kernels::Backend;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Parts of the gradients that can be under way at once.
+const IN_FLIGHT: usize = 8;
+
+/// Sums parts of the dense gradients over all ranks, in rank order, on a thread beside the rank's.
+///
+/// Every rank gives it the same parts in the same order. The thread has its own set of ranks
+/// ([`Collective::duplicate`]), so that its sums and the exchanges of the embedding tables need no
+/// common order.
+#[derive(Debug)]
+pub(super) struct DenseReducer {
+    /// `None` once closed.
+    jobs: Option<SyncSender<Job>>,
+    sums: Receiver<Result<Job, emb_comm::Error>>,
+    thread: Option<JoinHandle<()>>,
+    pending: usize,
+    spare: Vec<Vec<f32>>,
+}
+
+/// A part of the gradients.
+struct Job {
+    step: u64,
+    part: Range<usize>,
+    values: Vec<f32>,
+}
+
+impl DenseReducer {
+    /// Starts the thread. Every rank calls it.
+    ///
+    /// # Errors
+    /// A peer that does not arrive; the operating system refusing a thread.
+    pub(super) fn new<C: Collective + 'static>(world: &mut C) -> Result<Self> {
+        let rank = world.rank();
+        let ranks = world.duplicate()?;
+        let (jobs, orders) = sync_channel(IN_FLIGHT);
+        let (answers, sums) = sync_channel(IN_FLIGHT);
+        let thread = std::thread::Builder::new()
+            .name(format!("dense {rank}"))
+            .spawn(move || work(ranks, &orders, &answers))
+            .map_err(Error::io("starting a thread", std::path::Path::new("dense gradients")))?;
+        let spare = Vec::with_capacity(IN_FLIGHT);
+        Ok(Self { jobs: Some(jobs), sums, thread: Some(thread), pending: 0, spare })
+    }
+
+    /// Begins to sum `part` of the gradients.
+    ///
+    /// # Errors
+    /// The device failed; an earlier sum did.
+    pub(super) fn start<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        dense: &Dense<B>,
+        step: u64,
+        part: Range<usize>,
+    ) -> Result<()> {
+        let mut values = self.spare.pop().unwrap_or_default();
+        values.resize(part.len(), 0.0);
+        backend.download(B::view(&dense.gradients, part.clone()), &mut values)?;
+        let sent = self.jobs.as_ref().is_some_and(|jobs| {
+            let job = Job { step, part, values };
+            jobs.send(job).is_ok()
+        });
+        if sent {
+            self.pending += 1;
+            return Ok(());
+        }
+        Err(self.failure())
+    }
+
+    /// Waits for all sums and puts them in place.
+    ///
+    /// # Errors
+    /// A peer that fails.
+    pub(super) fn finish<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        dense: &mut Dense<B>,
+    ) -> Result<()> {
+        while self.pending > 0 {
+            let job = self.sums.recv().map_err(|_| gone())??;
+            self.pending -= 1;
+            backend.upload(&job.values, B::view_mut(&mut dense.gradients, job.part))?;
+            self.spare.push(job.values);
+        }
+        Ok(())
+    }
+
+    /// Why the thread ended: the last of its answers.
+    fn failure(&mut self) -> Error {
+        loop {
+            match self.sums.recv() {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return error.into(),
+                Err(_) => return gone(),
+            }
+        }
+    }
+}
+
+/// The thread of a reducer ended without an answer.
+fn gone() -> Error {
+    Error::Config("the thread that sums dense gradients has ended".into())
+}
+
+/// Sums until there are no more jobs, or one fails.
+fn work<C: Collective>(
+    mut ranks: C,
+    jobs: &Receiver<Job>,
+    sums: &SyncSender<Result<Job, emb_comm::Error>>,
+) {
+    for mut job in jobs {
+        ranks.set_step(job.step);
+        let summed = ranks.all_reduce(&mut job.values[..]);
+        let failed = summed.is_err();
+        if sums.send(summed.map(|()| job)).is_err() || failed {
+            return;
+        }
+    }
+}
+
+impl Drop for DenseReducer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        // With sums under way a peer may never come: the thread then ends with the failure of the
+        // world, which this rank has still to declare.
+        if let Some(thread) = self.thread.take().filter(|_| self.pending == 0) {
+            drop(thread.join());
+        }
+    }
+}

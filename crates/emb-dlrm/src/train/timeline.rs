@@ -1,0 +1,98 @@
+//! A run as pictures: the Chrome trace format, one process a rank.
+//!
+//! `chrome://tracing` and <https://ui.perfetto.dev> show such files. Times are microseconds.
+
+use crate::{Error, Result};
+use emb_comm::{Lane, Span};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Lanes in the order in which they are shown.
+const LANES: [(Lane, &str); 3] =
+    [(Lane::Phases, "phases"), (Lane::Collectives, "collectives"), (Lane::Beside, "dense sums")];
+
+/// An event of the format: complete (`X`) or about a process or thread (`M`).
+#[derive(Serialize)]
+struct Event<'a> {
+    name: &'a str,
+    ph: &'static str,
+    pid: usize,
+    tid: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    args: Args<'a>,
+}
+
+#[derive(Default, Serialize)]
+struct Args<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+}
+
+/// Tries that the file can be written, before anything is trained.
+pub(super) fn prepare(path: &Path) -> Result<()> {
+    File::create(path).map(drop).map_err(Error::io("creating", path))
+}
+
+/// Writes the spans of every rank.
+pub(super) fn write(path: &Path, ranks: &[Vec<Span>]) -> Result<()> {
+    let file = File::create(path).map_err(Error::io("creating", path))?;
+    let mut out = BufWriter::new(file);
+    let written = write_all(&mut out, ranks).and_then(|()| out.flush());
+    written.map_err(Error::io("writing", path))
+}
+
+fn write_all(out: &mut impl Write, ranks: &[Vec<Span>]) -> std::io::Result<()> {
+    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
+    let mut first = true;
+    for (rank, spans) in ranks.iter().enumerate() {
+        let name = format!("rank {rank}");
+        put(out, &mut first, &about("process_name", rank, 0, &name))?;
+        for (tid, (_, name)) in LANES.iter().enumerate() {
+            put(out, &mut first, &about("thread_name", rank, tid, name))?;
+        }
+        for span in spans {
+            let tid = LANES.iter().position(|(lane, _)| *lane == span.lane).unwrap_or(0);
+            let moved = span.lane != Lane::Phases;
+            let event = Event {
+                name: span.name,
+                ph: "X",
+                pid: rank,
+                tid,
+                cat: Some(LANES[tid].1),
+                ts: Some(span.start),
+                dur: Some(span.duration),
+                args: Args {
+                    step: Some(span.step),
+                    bytes: moved.then_some(span.bytes),
+                    ..Args::default()
+                },
+            };
+            put(out, &mut first, &event)?;
+        }
+    }
+    out.write_all(b"]}\n")
+}
+
+/// Gives a process or thread its name.
+fn about<'a>(what: &'a str, pid: usize, tid: usize, name: &'a str) -> Event<'a> {
+    let args = Args { name: Some(name), ..Args::default() };
+    Event { name: what, ph: "M", pid, tid, cat: None, ts: None, dur: None, args }
+}
+
+fn put(out: &mut impl Write, first: &mut bool, event: &Event<'_>) -> std::io::Result<()> {
+    out.write_all(if *first { b"\n" } else { b",\n" })?;
+    *first = false;
+    serde_json::to_writer(out, event)?;
+    Ok(())
+}
