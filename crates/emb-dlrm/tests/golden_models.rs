@@ -156,7 +156,8 @@ impl Setup {
         }
         let rates = Rates { tables: table.1, dense: dense.1 };
         let schedule = Schedule::constant(1.0).expect("a schedule");
-        Trainer::new(cpu, model, emb_comm::Solo, self.dense_in, dense_rule, rates, schedule).expect("a trainer")
+        Trainer::new(cpu, model, emb_comm::Solo, self.dense_in, dense_rule, rates, schedule)
+            .expect("a trainer")
     }
 
     /// Runs `f` on the samples of one step.

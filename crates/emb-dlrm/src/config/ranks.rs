@@ -46,9 +46,7 @@ impl Ranks {
             return Ok(None);
         }
         if options.threads.is_some() {
-            return Err(Error::Config(
-                "--threads is for one rank: give --threads-per-rank".into(),
-            ));
+            return Err(Error::Config("--threads is for one rank: give --threads-per-rank".into()));
         }
         let nodes = options.nodes.unwrap_or(1);
         if nodes == 0 || !world.is_multiple_of(nodes) {
@@ -57,10 +55,11 @@ impl Ranks {
             )));
         }
         let timeout = options.timeout.unwrap_or(120.0);
-        if !(timeout > 0.0 && timeout <= 1e6) {
-            return Err(Error::Config(format!("--timeout is {timeout}, valid: above 0, to 1e6")));
+        if !(0.001..=1e6).contains(&timeout) {
+            return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
         }
         let plan = make_plan(options, tables, world, world / nodes)?;
+        refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
         Ok(Some(Self {
             plan,
@@ -115,6 +114,48 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what was said of replicas and plays no part in the plan.
+fn refuse_unused(options: &Options, plan: &Plan) -> Result<()> {
+    let tiers = || plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
+    let replicated = || tiers().filter(|tier| tier.mesh.replicas() > 1);
+    let sums = replicated().any(|tier| tier.sync == ReplicaSync::Gradients);
+    let averages = replicated().any(|tier| tier.sync != ReplicaSync::Gradients);
+    let explicit = options.sync == Some(SyncKind::Gradients);
+    let exact = options.replica_scaling == Some(ScalingKind::Exact);
+    if exact && !sums {
+        return Err(Error::Config(
+            "--replica-scaling exact has no effect: no table has replicas that sum gradients"
+                .into(),
+        ));
+    }
+    let asked = [
+        ("sync-every", options.sync_every.is_some()),
+        // What goes with summed gradients is said where rules are chosen.
+        ("replica-scaling", options.replica_scaling.is_some() && !exact && !(sums && explicit)),
+        ("sync weights", options.sync == Some(SyncKind::Weights)),
+    ];
+    if let Some((name, _)) = asked.iter().find(|(_, given)| *given && !averages) {
+        return Err(Error::Config(format!(
+            "--{name} has no effect: no table has replicas that average weights (data-parallel ones \
+             sum gradients: give --sync weights, and a --plan other than auto)"
+        )));
+    }
+    if options.plan.as_deref() == Some("data-parallel")
+        && tiers().all(|tier| tier.mesh.group_ranks() == 1)
+    {
+        let group = [
+            ("replicas", options.replicas.is_some_and(|replicas| replicas != plan.world())),
+            ("layout", options.layout.is_some()),
+        ];
+        if let Some((name, _)) = group.iter().find(|(_, given)| *given) {
+            return Err(Error::Config(format!(
+                "--{name} has no effect: with --plan data-parallel every rank has every table"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn make_plan(options: &Options, tables: &Tables, world: u32, node_ranks: u32) -> Result<Plan> {
     let word = options.plan.as_deref().unwrap_or("auto");
     let own = |table: &TableOptions| table.placement.is_some() || table.replicas.is_some();
@@ -137,14 +178,25 @@ fn make_plan(options: &Options, tables: &Tables, world: u32, node_ranks: u32) ->
         }
         return from_file(word, &planned, world);
     }
+    if options.plan.is_some()
+        && options.table.iter().all(|table| table.placement.is_some())
+        && !options.table.is_empty()
+    {
+        return Err(Error::Config(
+            "--plan has no effect: every [[table]] has its own placement".into(),
+        ));
+    }
     let mesh = mesh(options, world)?;
     let sync = sync(options)?;
-    let all = |placement: Placement, group| PlaceOptions {
-        placement,
-        group,
-        exchange: None,
-        // Data-parallel tables have a default of their own.
-        sync: if placement == Placement::DataParallel { options.sync.and(sync) } else { sync },
+    let all = |placement: Placement, group: Option<(u32, Layout)>| {
+        let group_ranks = group.map_or(mesh.group_ranks(), |(ranks, _)| ranks);
+        let sync = match placement {
+            // Data-parallel tables have a default of their own.
+            Placement::DataParallel => options.sync.and(sync),
+            _ if group_ranks == world => None,
+            _ => sync,
+        };
+        PlaceOptions { placement, group, exchange: None, sync }
     };
     let default = word.parse().ok().map_or(Placement::TableWise { owner: None }, placement);
     let mut builder = PlanBuilder::new(mesh).node_ranks(node_ranks).all(all(default, None));
@@ -159,11 +211,7 @@ fn make_plan(options: &Options, tables: &Tables, world: u32, node_ranks: u32) ->
             Ok((world / replicas, mesh.layout()))
         });
         let placement = table.placement.map_or(default, placement);
-        let mut placed = all(placement, group.transpose()?);
-        if placed.group.is_some_and(|(ranks, _)| ranks == world) {
-            placed.sync = None;
-        }
-        builder = builder.table(&table.name, placed);
+        builder = builder.table(&table.name, all(placement, group.transpose()?));
     }
     if word == "auto" && !options.table.iter().any(own) {
         return Ok(builder.auto(&planned, AutoOptions::default())?);
@@ -336,7 +384,5 @@ fn with_rule(table: &TablePlan, rule: ReplicaRule, replicas: u32) -> Result<emb_
         // With means SGD needs no other rate; M times the rate belongs to sums.
         config.replica.gradients = GroupGradient::Sum;
     }
-    config
-        .build()
-        .map_err(|error| Error::Config(format!("table {:?}: {error}", table.spec.name)))
+    config.build().map_err(|error| Error::Config(format!("table {:?}: {error}", table.spec.name)))
 }

@@ -50,9 +50,9 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         weights: &mut [f32],
         state: &mut [Vec<f32>],
     ) -> Result<()> {
-        let read = self.range_of(table, first, weights, state).and_then(|rows| {
-            self.gather(backend, table, rows, true, weights, state)
-        });
+        let read = self
+            .range_of(table, first, weights, state)
+            .and_then(|rows| self.gather(backend, table, rows, true, weights, state));
         read.map_err(|error| self.give_up(error))
     }
 

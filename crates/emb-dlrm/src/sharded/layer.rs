@@ -1,8 +1,8 @@
 //! Tables over ranks as the embedding layer of a model: [`ShardedBags`].
 
+use super::ShardedEmbeddings;
 use super::error::Error;
 use super::pool::Pooled;
-use super::ShardedEmbeddings;
 use crate::embeddings::Embeddings;
 use crate::{DeviceBatch, Result};
 use emb_comm::{Collective, Meter};

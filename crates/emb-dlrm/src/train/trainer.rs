@@ -75,8 +75,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         schedule: Schedule,
     ) -> Result<Self> {
         let batch = DeviceBatch::new(&mut backend, dense_columns)?;
-        let reducer =
-            if ranks.world() > 1 { Some(DenseReducer::new(&mut ranks)?) } else { None };
+        let reducer = if ranks.world() > 1 { Some(DenseReducer::new(&mut ranks)?) } else { None };
         let (step, samples) = (0, 0);
         Ok(Self {
             backend,

@@ -16,7 +16,7 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
         None => args.options,
     };
     if let Some(dir) = &options.load {
-        let saved = Manifest::read(dir)?.options_to_go_on(&options.data);
+        let saved = Manifest::read(dir)?.options_to_go_on(&options);
         options = options.over(saved);
     }
     let config = Config::resolve(options)?;
@@ -114,8 +114,7 @@ fn ranks(config: &Config, ranks: &Ranks) -> String {
             }
         }
     }
-    let replicas =
-        if rules.is_empty() { "no replicas".to_owned() } else { rules.join("; ") };
+    let replicas = if rules.is_empty() { "no replicas".to_owned() } else { rules.join("; ") };
     format!("{}, {}, {replicas}", counted(ranks.world() as u64, "rank"), counted(nodes, "node"))
 }
 
