@@ -200,5 +200,5 @@ fn trainer(threads: usize, kind: RuleKind) -> Trainer<Cpu> {
     let model = Dlrm::new(&mut cpu, &shape, bags, &sgd, 1).expect("a model");
     let schedule = Schedule::constant(1.0).expect("a schedule");
     let rates = Rates { tables: 0.01, dense: 0.01 };
-    Trainer::new(cpu, model, DENSE, sgd, rates, schedule).expect("a trainer")
+    Trainer::new(cpu, model, emb_comm::Solo, DENSE, sgd, rates, schedule).expect("a trainer")
 }

@@ -4,7 +4,7 @@ use super::resolve::within;
 use super::tables::{TablePlan, Tables};
 use super::words::{LayoutKind, PlacementKind, ScalingKind, SyncKind};
 use super::{Options, TableOptions, nearest};
-use crate::{Error, Result};
+use crate::{Error, Result, sharded};
 use emb_kernels::{Dtype, Pooling};
 use emb_optim::{Extent, GroupGradient, ReplicaRule, ReplicaScaling, RuleKind};
 use emb_shard::{
@@ -61,6 +61,7 @@ impl Ranks {
         let plan = make_plan(options, tables, world, world / nodes)?;
         refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
+        check(&plan, tables)?;
         Ok(Some(Self {
             plan,
             ranks_per_node: world / nodes,
@@ -356,13 +357,12 @@ fn scale(options: &Options, tables: &mut Tables, plan: &Plan) -> Result<()> {
         }
         let adapts = adapts(table.spec.optimizer.kind());
         let rule = match (tier.sync, options.replica_scaling) {
-            (ReplicaSync::Gradients, _) => ReplicaRule::Exact,
+            (ReplicaSync::Gradients, _) | (_, Some(ScalingKind::Exact)) => ReplicaRule::Exact,
             (_, None) if adapts => ReplicaRule::Moment,
             (_, None | Some(ScalingKind::None)) => ReplicaRule::None,
             (_, Some(ScalingKind::Moment)) => ReplicaRule::Moment,
             (_, Some(ScalingKind::Lr)) => ReplicaRule::Lr,
             (_, Some(ScalingKind::History)) => ReplicaRule::History,
-            (_, Some(ScalingKind::Exact)) => ReplicaRule::Exact,
         };
         if let (ReplicaRule::Exact, Some(asked)) = (rule, options.replica_scaling)
             && asked != ScalingKind::Exact
@@ -375,6 +375,14 @@ fn scale(options: &Options, tables: &mut Tables, plan: &Plan) -> Result<()> {
         table.spec.optimizer = with_rule(table, rule, replicas)?;
     }
     Ok(())
+}
+
+/// Refuses what of the plan can't be executed.
+fn check(plan: &Plan, tables: &Tables) -> Result<()> {
+    let specs: Vec<_> = tables.tables.iter().map(|table| table.spec.clone()).collect();
+    let world = plan.world() as usize;
+    sharded::check(plan, &specs, &tables.features(), specs.len(), world)
+        .map_err(|error| Error::Config(format!("--plan: {error}")))
 }
 
 fn with_rule(table: &TablePlan, rule: ReplicaRule, replicas: u32) -> Result<emb_optim::Optimizer> {

@@ -93,7 +93,8 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
         None => {
             let backend = Cpu::new(CpuOptions { threads: config.threads })?;
             let trainer = build(backend, config)?;
-            let only = feeds.pop().expect("invariant: one rank has its data");
+            // One rank has its data.
+            let only = feeds.swap_remove(0);
             Rank::new(trainer, config, Some(observer))?.run(only)?
         }
         Some(ranks) => on_ranks(config, ranks, observer, feeds)?,

@@ -76,8 +76,7 @@ impl Saved {
         let mut feeds = Feed::start(source, self.options.batch_size, 1)?;
         let data = &mut feeds[0];
         let report = evaluate(&mut self.trainer, data, self.config.soft_labels)?;
-        let report = report.expect("invariant: the only rank is rank 0");
-        Ok((report, data.skipped().total()))
+        Ok((of_rank_0(report), data.skipped().total()))
     }
 
     /// Calls `each` with the probability of every row, in order; rows need no label. Returns rows
@@ -105,4 +104,8 @@ impl Saved {
         }
         Ok((rows, source.skipped().total()))
     }
+}
+
+fn of_rank_0(report: Option<EvalReport>) -> EvalReport {
+    report.expect("invariant: the only rank is rank 0")
 }

@@ -111,11 +111,13 @@ fn saved_again(options: Options, from: &Path, to: &Path) -> Result<Vec<u8>> {
 fn equal_weights_are_equal_files_whatever_the_plan() {
     let folder = Folder::new();
     for rule in [OptimizerKind::RowWiseAdaGrad, OptimizerKind::Adam] {
-        let base = base(&folder, rule);
+        let mut base = base(&folder, rule);
+        // More than is read at a time.
+        base.table[1].rows = Some(30_000);
         let from = folder.path(&format!("{rule}"));
         let one = outcome_in(Options { steps: Some(10), ..base.clone() }, &from);
-        for world in [2, 3, 4, 8] {
-            for plan in ["table-wise", "row-wise", "column-wise", "data-parallel", "auto"] {
+        for world in [2, 3, 8] {
+            for plan in ["table-wise", "row-wise", "column-wise", "data-parallel"] {
                 for replicas in [None, Some(2)] {
                     let twice = replicas.is_some();
                     if twice && (world == 3 || plan == "data-parallel") {

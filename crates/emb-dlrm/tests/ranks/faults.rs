@@ -3,7 +3,8 @@
 use crate::support::{Folder, criteo, options, run};
 use emb_dlrm::Error;
 use emb_dlrm::checkpoint::Manifest;
-use emb_dlrm::config::{IdPolicy, InitOptions, ModelKind, OptimizerKind, Options};
+use emb_dlrm::config::{BadRows, Config, IdPolicy, InitOptions, ModelKind, OptimizerKind, Options};
+use emb_dlrm::train::{Event, Observer, train};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -206,4 +207,69 @@ fn the_program_ends_with_code_1_and_says_why_once() {
     assert_eq!(text.matches("line 22").count(), 1, "{text}");
     assert!(!text.contains("panicked"), "{text}");
     Manifest::read(&folder.path("saved")).expect_err("nothing was saved");
+}
+
+#[test]
+fn a_score_that_is_no_number_on_one_rank() {
+    let folder = Folder::new();
+    let mut options = explosive(&folder, 13);
+    // Rows 8 to 15 alone: row 5 of them is rank 2's.
+    let text = std::fs::read_to_string(&options.data[0]).expect("rows");
+    let eval: String = text.lines().skip(8).take(8).map(|line| format!("{line}\n")).collect();
+    options.eval = vec![folder.file("eval.txt", &eval)];
+    (options.steps, options.save) = (Some(1), None);
+    for plan in PLANS {
+        let plan = Some(plan.to_owned());
+        let error = run(Options { world: Some(4), plan, ..options.clone() });
+        let error = error.expect_err("NaN").to_string();
+        assert!(error.contains("rank 2") && error.contains("row 5"), "{error}");
+    }
+}
+
+/// An observer that panics in the second step.
+struct Panics;
+
+impl Observer for Panics {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Step { step: 2, .. } = event {
+            panic!("out of paper");
+        }
+    }
+}
+
+#[test]
+fn a_panic_on_one_rank() {
+    let folder = Folder::new();
+    let options =
+        Options { world: Some(4), threads_per_rank: Some(1), ..base(&folder, &criteo(40, 1)) };
+    let before = files(&folder.path("saved"));
+    let config = Config::resolve(options).expect("consistent");
+    let error = train(&config, &mut Panics).expect_err("a panic").to_string();
+    for word in ["rank 0", "step 2", "out of paper"] {
+        assert!(error.contains(word), "{word:?} is missing from: {error}");
+    }
+    assert!(files(&folder.path("saved")) == before, "the checkpoint changed");
+}
+
+#[test]
+fn skipped_lines_are_counted_as_in_one_process() {
+    let folder = Folder::new();
+    let text = changed(&criteo(40, 1), 21, |_| "no row".into());
+    let text = changed(&text, 3, |_| "no row".into());
+    let data = folder.file("train.txt", &text);
+    for length in [(Some(3), None), (None, Some(2)), (Some(7), None)] {
+        let alone = Options {
+            bad_rows: Some(BadRows::Skip),
+            batch_size: Some(8),
+            eval: vec![data.clone()],
+            steps: length.0,
+            epochs: length.1,
+            ..options(&data, ModelKind::Dlrm)
+        };
+        let one = run(alone.clone()).expect("one process");
+        let four = run(Options { world: Some(4), ..alone }).expect("ranks");
+        assert_eq!((four.steps, four.samples), (one.steps, one.samples));
+        assert_eq!(four.skipped_rows, one.skipped_rows);
+        assert_eq!((four.skipped_eval_rows, one.skipped_eval_rows), (2, 2));
+    }
 }

@@ -6,4 +6,5 @@ mod evaluation;
 mod faults;
 mod options;
 mod reports;
+mod rules;
 mod support;

@@ -200,3 +200,19 @@ fn places_of_single_tables() {
     }
     refused(Options { plan: Some("table-wise".into()), ..all }, &["--plan", "own placement"]);
 }
+
+#[test]
+fn plans_that_can_not_be_executed() {
+    let with = |plan: &str| Options { plan: Some(plan.into()), ..on(2) };
+    let bounded = Options { max_norm: Some(1.0), ..with("column-wise") };
+    refused(bounded, &["max_norm", "columns"]);
+    // A plan file may ask for what isn't there yet.
+    let folder = Folder::new();
+    let made = accepted(with("row-wise")).ranks.expect("ranks");
+    let text = serde_json::to_string(&made.plan.to_file()).expect("JSON");
+    assert!(text.contains("\"reduce"), "{text}");
+    let unique = text.replacen(r#"{"reduce":{"over":"flat"}}"#, r#"{"unique":{"per":"rank"}}"#, 1);
+    assert_ne!(unique, text);
+    let file = folder.file("plan.json", &unique);
+    refused(with(&file.display().to_string()), &["C1", "unique"]);
+}

@@ -7,10 +7,12 @@ use emb_comm::{Collective, Local, run};
 use emb_dlrm::config::{Config, ModelKind, OptimizerKind, Options, ScalingKind, SyncKind};
 use emb_dlrm::data::Feed;
 use emb_dlrm::metrics::EvalReport;
-use emb_dlrm::sharded::{ShardedBags, WholeTable};
+use emb_dlrm::sharded::{ShardedBags, ShardedEmbeddings, WholeTable};
 use emb_dlrm::train::{Event, Observer, Samples, Trainer, build_rank, train};
 use emb_dlrm::{Error, sources};
-use emb_kernels::{Cpu, CpuOptions};
+use emb_kernels::{Cpu, CpuOptions, Feature, Init, Jagged, Pooling, TableSpec};
+use emb_optim::{Optimizer, RuleKind, Schedule};
+use emb_shard::{Layout, Mesh, Placement, PlanBuilder, RowCut, Table, TableOptions, Tables};
 use std::time::{Duration, Instant};
 
 /// Steps of a run: rows and learning rates.
@@ -65,6 +67,49 @@ fn u20_a_schedule_reaches_tables_on_every_rank_and_the_dense_part() {
         let (load, steps) = (Some(folder.path("two")), Some(1));
         let third = outcome(Options { load, steps, ..halving });
         assert!(third.bytes == whole.bytes, "{plan}");
+    }
+}
+
+#[test]
+fn u20_rows_wherever_they_live_end_where_the_schedule_says() {
+    let schedule = Schedule::piecewise(0.1, vec![(2, 0.2), (3, 0.4)]).expect("a schedule");
+    let sgd = Optimizer::new(RuleKind::Sgd);
+    let names = ["whole", "cut", "everywhere"];
+    let spec =
+        |name: &str| TableSpec { init: Init::Constant(0.0), ..TableSpec::new(name, 4, 2, sgd) };
+    let specs = names.map(spec);
+    let tables =
+        names.map(|name| Table::new(name, 4, 2, TableOptions::default()).expect("a table"));
+    let tables = Tables::new(tables.to_vec()).expect("tables");
+    let plan = PlanBuilder::new(Mesh::new(2, 2, Layout::Strided).expect("a mesh"))
+        .table("cut", Placement::RowWise { cut: RowCut::Even })
+        .table("everywhere", Placement::DataParallel)
+        .build(&tables)
+        .expect("a plan");
+    let features: Vec<Feature> = (0..3)
+        .map(|table| Feature { name: names[table].into(), table, pooling: Pooling::Sum })
+        .collect();
+    let tables = run(2, &emb_comm::Options::default(), |world| {
+        let mut cpu = Cpu::new(CpuOptions { threads: 1 })?;
+        let (features, rates) = (features.clone(), vec![1.0; 3]);
+        let mut sharded =
+            ShardedEmbeddings::new(world, &mut cpu, &plan, &specs, features, rates, 0, 1)?;
+        // The same row on both ranks, half of a gradient of 1 each.
+        let batch = Jagged::from_lengths(&names, 1, &[1; 3], vec![3; 3], None)?;
+        for step in 1..=3 {
+            // A resumed run has the schedule as text and the step, nothing else.
+            let schedule: Schedule = schedule.to_string().parse().expect("a schedule");
+            let routed = sharded.route(batch.as_ref())?;
+            let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
+            pooled.backward(&mut sharded, &mut cpu, &[0.5; 6], schedule.lr(step), step)?;
+        }
+        (0..3).map(|t| sharded.gather_table(&mut cpu, t)).collect::<Result<Vec<_>, _>>()
+    });
+    for table in tables.expect("three steps").iter().flatten() {
+        assert_eq!(table.weights[..6], [0.0; 6], "untouched rows stay");
+        for weight in &table.weights[6..] {
+            assert!((weight + 0.7).abs() < 1e-6, "{weight}");
+        }
     }
 }
 

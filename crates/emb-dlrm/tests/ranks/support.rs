@@ -1,11 +1,18 @@
 //! Small data files, small models, and what a training leaves behind.
 
-use emb_dlrm::config::{Config, FeatureOptions, ModelKind, Options, PoolingKind, TableOptions};
-use emb_dlrm::train::{Report, Silent, train};
-use emb_dlrm::{Error, checkpoint::Manifest};
+use emb_comm::{Collective, Local};
+use emb_dlrm::checkpoint::{self, Manifest, Position};
+use emb_dlrm::config::{
+    Config, FeatureOptions, Length, ModelKind, Options, PoolingKind, Ranks, TableOptions,
+};
+use emb_dlrm::data::Feed;
+use emb_dlrm::train::{Report, Samples, Silent, Trainer, build, build_rank, train};
+use emb_dlrm::{Embeddings, Error, sources};
+use emb_kernels::{Cpu, CpuOptions};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A fresh folder, removed at the end.
@@ -123,7 +130,7 @@ pub(crate) fn options(data: &Path, model: ModelKind) -> Options {
 /// A training as these options say, on one thread a rank.
 pub(crate) fn run(mut options: Options) -> Result<Report, Error> {
     if options.world.is_some_and(|world| world > 1) {
-        options.threads_per_rank = Some(1);
+        options.threads_per_rank = options.threads_per_rank.or(Some(1));
         options.timeout = options.timeout.or(Some(30.0));
     } else {
         options.threads = Some(1);
@@ -151,15 +158,100 @@ pub(crate) fn outcome(options: Options) -> Outcome {
 pub(crate) fn outcome_in(mut options: Options, dir: &Path) -> Outcome {
     options.save = Some(dir.to_owned());
     let report = run(options).unwrap_or_else(|error| panic!("{error}"));
+    saved(report, dir)
+}
+
+/// What a run that saved to `dir` left behind.
+fn saved(report: Report, dir: &Path) -> Outcome {
     let file = Manifest::read(dir).expect("a checkpoint").path(dir);
     let bytes = std::fs::read(file).expect("tensors");
     let read = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
-    let values = |data: &[u8]| -> Vec<f32> {
-        data.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
+    let values = |view: &safetensors::tensor::TensorView<'_>| -> Vec<f32> {
+        let pairs = view.data().as_chunks::<2>().0.iter();
+        match view.dtype() {
+            safetensors::Dtype::BF16 => {
+                pairs.map(|&pair| half::bf16::from_le_bytes(pair).to_f32()).collect()
+            }
+            safetensors::Dtype::F16 => {
+                pairs.map(|&pair| half::f16::from_le_bytes(pair).to_f32()).collect()
+            }
+            _ => {
+                let chunks = view.data().as_chunks::<4>().0.iter();
+                chunks.map(|&bytes| f32::from_le_bytes(bytes)).collect()
+            }
+        }
     };
-    let tensors =
-        read.tensors().into_iter().map(|(name, view)| (name, values(view.data()))).collect();
+    let tensors = read.tensors().into_iter().map(|(name, view)| (name, values(&view))).collect();
     Outcome { report, tensors, bytes }
+}
+
+/// [`outcome`] without an evaluation, of which synthetic data has a long one.
+pub(crate) fn trained(mut options: Options) -> Outcome {
+    let folder = Folder::new();
+    options.threads_per_rank = options.threads_per_rank.or(Some(1));
+    let config = Config::resolve(options).expect("consistent");
+    let world = config.ranks.as_ref().map_or(1, Ranks::world);
+    let source = sources::training(&config).expect("a source");
+    let feeds = Feed::start(source, config.batch_size, world).expect("feeds");
+    let feeds: Vec<_> = feeds.into_iter().map(|feed| Mutex::new(Some(feed))).collect();
+    let cpu = || Cpu::new(CpuOptions { threads: config.threads });
+    let feed = |rank: usize| feeds[rank].lock().expect("whole").take().expect("once");
+    let dir = folder.path("saved");
+    match &config.ranks {
+        None => {
+            let mut trainer = build(cpu().expect("a backend"), &config).expect("a model");
+            steps(&mut trainer, &config, feed(0), &dir).expect("steps");
+        }
+        Some(ranks) => {
+            emb_comm::run(world, &emb_comm::Options::default(), |world: &mut Local| {
+                let mut trainer = build_rank(world, cpu()?, &config, ranks)?;
+                steps(&mut trainer, &config, feed(world.rank()), &dir)
+            })
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        }
+    }
+    let Length::Steps(steps) = config.length else { panic!("a length in steps") };
+    let report = Report {
+        steps,
+        loaded_steps: 0,
+        samples: steps * config.batch_size as u64,
+        loss: None,
+        samples_per_second: 0.0,
+        seconds: 0.0,
+        skipped_rows: 0,
+        skipped_eval_rows: 0,
+        eval: None,
+        teacher_auc: None,
+        teacher_normalized_entropy: None,
+        exchange: None,
+    };
+    saved(report, &dir)
+}
+
+/// The steps of a configuration on one rank, and a checkpoint.
+fn steps<E: Embeddings<Cpu>, C: Collective + 'static>(
+    trainer: &mut Trainer<Cpu, E, C>,
+    config: &Config,
+    mut feed: Feed,
+    dir: &Path,
+) -> Result<(), Error> {
+    let Length::Steps(steps) = config.length else { panic!("a length in steps") };
+    for _ in 0..steps {
+        let share = feed.next()?.expect("synthetic data has no end");
+        let (batch, rows) = (share.batch, share.rows);
+        let (dense, labels) = (&batch.dense[..], &batch.labels[..]);
+        trainer.train_share(Samples { dense, labels, sparse: batch.sparse.as_ref() }, rows)?;
+    }
+    trainer.sync()?;
+    let slots = trainer.dense_slots();
+    let (first, samples) = (trainer.ranks().rank() == 0, trainer.samples());
+    let (backend, model) = (&mut trainer.backend, &mut trainer.model);
+    if !first {
+        return checkpoint::lend(backend, model, &slots);
+    }
+    let at = Position { step: steps, samples, row: 0 };
+    checkpoint::save(dir, backend, model, &slots, &Options::default(), at)?;
+    Ok(())
 }
 
 /// `|a - b| / |b|` in the Euclidean norm.
