@@ -42,16 +42,14 @@ fn any_placement_equals_one_process() {
         for rule in OPTIMIZERS {
             let alone = fifty(&folder, model, rule);
             let one = outcome(alone.clone());
-            let mut most: f64 = 0.0;
             let usual = rule == OptimizerKind::RowWiseAdaGrad;
             for world in if usual { vec![2, 3, 4, 8] } else { vec![3, 8] } {
                 for plan in ["table-wise", "row-wise", "column-wise", "data-parallel", "auto"] {
                     let got = outcome(over(&alone, world, plan));
                     let case = format!("{model}, {rule}, {plan} over {world}");
-                    most = most.max(assert_near(&got, &one, LIMIT, &case));
+                    assert_near(&got, &one, LIMIT, &case);
                 }
             }
-            println!("{model}, {rule}: at most {most:e} apart");
         }
     }
 }

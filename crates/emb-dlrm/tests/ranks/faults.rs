@@ -215,7 +215,7 @@ fn a_score_that_is_no_number_on_one_rank() {
     let mut options = explosive(&folder, 13);
     // Rows 8 to 15 alone: row 5 of them is rank 2's.
     let text = std::fs::read_to_string(&options.data[0]).expect("rows");
-    let eval: String = text.lines().skip(8).take(8).map(|line| format!("{line}\n")).collect();
+    let eval = text.lines().skip(8).take(8).collect::<Vec<_>>().join("\n") + "\n";
     options.eval = vec![folder.file("eval.txt", &eval)];
     (options.steps, options.save) = (Some(1), None);
     for plan in PLANS {

@@ -20,7 +20,7 @@ fn on(world: u32) -> Options {
 
 #[track_caller]
 fn refused(options: Options, words: &[&str]) {
-    let error = match Config::resolve(options.clone()) {
+    let error = match Config::resolve(options) {
         Ok(_) => panic!("accepted, where {words:?} was expected"),
         Err(error @ emb_dlrm::Error::Config(_)) => error.to_string(),
         Err(error) => panic!("not a refusal of options: {error:?}"),

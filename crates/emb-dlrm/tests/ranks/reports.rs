@@ -139,7 +139,7 @@ fn u26_a_short_last_batch_over_ranks() {
         assert_eq!((dropped.steps, dropped.samples), (4, 64));
         assert_eq!(dropped.eval.expect("an evaluation").rows, 33);
     }
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(begun.elapsed() < Duration::from_mins(1));
     let three = folder.file("3.txt", &criteo(3, 1));
     let options = Options { data: vec![three], world: Some(4), ..alone };
     let report = train_on(options).expect("three rows on four ranks");
