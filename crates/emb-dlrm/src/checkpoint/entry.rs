@@ -3,7 +3,7 @@
 use crate::Embeddings;
 use crate::model::Dlrm;
 use emb_kernels::{Backend, Dtype, TableSpec};
-use emb_optim::Extent;
+use emb_optim::{Extent, ReplicaSync, Slot};
 use std::ops::Range;
 
 /// Where the elements of a tensor live.
@@ -42,7 +42,7 @@ impl Entry {
     }
 }
 
-/// All tensors of a model; 32-bit ones come first so that every tensor is aligned.
+/// All tensors of a model whose replicas are equal; 32-bit ones come first so that every tensor is aligned.
 pub(super) fn entries<B: Backend, E: Embeddings<B>>(
     model: &Dlrm<B, E>,
     dense_slots: &[&str],
@@ -70,6 +70,12 @@ pub(super) fn entries<B: Backend, E: Embeddings<B>>(
     entries
 }
 
+/// Whether a slot is what one replica adds up between two syncs: 0 whenever replicas are equal, hence
+/// in no file.
+pub(super) fn is_of_one_replica(spec: &TableSpec, slot: Slot) -> bool {
+    spec.optimizer.replica_sync() == ReplicaSync::MeanWithHistory && slot.name == "sum_local"
+}
+
 fn table_entries(table: usize, spec: &TableSpec, entries: &mut Vec<Entry>) {
     let (rows, dim) = (spec.rows as usize, spec.dim);
     entries.push(Entry {
@@ -83,6 +89,9 @@ fn table_entries(table: usize, spec: &TableSpec, entries: &mut Vec<Entry>) {
         place: Place::TableWeight { table },
     });
     for (slot, described) in spec.optimizer.slots().iter().enumerate() {
+        if is_of_one_replica(spec, *described) {
+            continue;
+        }
         entries.push(Entry {
             name: format!("{}/{}", spec.name, described.name),
             dtype: safetensors::Dtype::F32,

@@ -1,5 +1,6 @@
 //! `manifest.json`: which file is the checkpoint, and what must be in it.
 
+use crate::config::Options;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -52,7 +53,7 @@ pub struct Manifest {
     /// Its bytes.
     pub bytes: u64,
     /// The options of the run that saved it.
-    pub options: crate::config::Options,
+    pub options: Options,
     /// What the file holds.
     pub tensors: Vec<TensorRecord>,
 }
@@ -60,7 +61,7 @@ pub struct Manifest {
 impl Manifest {
     pub(super) fn new(
         at: Position,
-        options: crate::config::Options,
+        options: Options,
         file: String,
         bytes: u64,
         tensors: Vec<TensorRecord>,
@@ -113,10 +114,15 @@ impl Manifest {
     }
 
     /// The options that a run which goes on from here takes where nothing else is said: all but
-    /// where to save, how long to train and on how many threads. With data of another kind the
-    /// options about data are left out too.
-    pub fn options_to_go_on(&self, data: &[PathBuf]) -> crate::config::Options {
+    /// where to save, how long to train and on how many threads. What `given` says of the run to come
+    /// displaces more than itself: data of another kind all options about data, a number of ranks
+    /// all that was said of ranks.
+    pub fn options_to_go_on(&self, given: &Options) -> Options {
+        let data = &given.data;
         let mut options = self.options.clone();
+        if given.world.is_some() {
+            options = options.alone();
+        }
         (options.load, options.save, options.threads) = (None, None, None);
         (options.timeline, options.threads_per_rank) = (None, None);
         (options.steps, options.epochs) = (None, None);
@@ -192,7 +198,7 @@ fn is_ours(name: &str) -> bool {
 ///
 /// # Errors
 /// What is in the way, by path; options that a manifest can't hold.
-pub fn prepare(dir: &Path, options: &crate::config::Options) -> Result<()> {
+pub fn prepare(dir: &Path, options: &Options) -> Result<()> {
     serde_json::to_vec(options)
         .map_err(|error| Error::checkpoint(dir, format!("the options can't be saved: {error}")))?;
     if dir.to_str().is_none() {

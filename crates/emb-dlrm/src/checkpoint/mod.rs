@@ -7,7 +7,8 @@
 //!
 //! Tensors know nothing of ranks or plans: `<table>/weight` `[rows, dim]` in the table's own
 //! type, `<table>/<slot>` (`[rows]` or `[rows, dim]`), `dense/<parameter>` and
-//! `dense/<parameter>/<slot>`. Data is streamed: no tensor is ever whole in memory.
+//! `dense/<parameter>/<slot>`. Replicas are equal when they are saved, so that what each of them keeps
+//! for itself between two syncs is 0: it is left out, and 0 after loading. Data is streamed: no tensor is ever whole in memory.
 
 mod entry;
 mod manifest;

@@ -1,7 +1,7 @@
 //! Loading: check names and shapes first, then stream every tensor and its checksum.
 
 use super::CHUNK;
-use super::entry::{Entry, Place, entries};
+use super::entry::{Entry, Place, entries, is_of_one_replica};
 use super::manifest::{Manifest, Position, TensorRecord};
 use super::write::{hex, width};
 use crate::model::Dlrm;
@@ -102,8 +102,11 @@ fn load_table<B: Backend, E: Embeddings<B>>(
             .expect("invariant: every table has its entries")
     };
     let mut weight = Tensor::new(reader, find(Place::TableWeight { table }));
-    let mut states: Vec<Tensor> = (0..slots.len())
-        .map(|slot| Tensor::new(reader, find(Place::TableSlot { table, slot })))
+    let mut states: Vec<Option<Tensor>> = (0..slots.len())
+        .map(|slot| {
+            let stored = !is_of_one_replica(spec, slots[slot]);
+            stored.then(|| Tensor::new(reader, find(Place::TableSlot { table, slot })))
+        })
         .collect();
     let mut weights = Vec::new();
     let mut state = vec![Vec::new(); slots.len()];
@@ -112,13 +115,17 @@ fn load_table<B: Backend, E: Embeddings<B>>(
         let n = step.min(rows - first);
         weight.read(reader, n * dim, &mut weights)?;
         for ((tensor, values), slot) in states.iter_mut().zip(&mut state).zip(slots) {
-            tensor.read(reader, n * width(slot.extent, dim), values)?;
+            let elements = n * width(slot.extent, dim);
+            match tensor {
+                Some(tensor) => tensor.read(reader, elements, values)?,
+                None => values.resize(elements, 0.0),
+            }
         }
         model.embeddings.write_rows(backend, table, first as u64, &weights, &state)?;
     }
     let mut bytes = weight.end - weight.begin;
     weight.verify(reader, manifest)?;
-    for tensor in states {
+    for tensor in states.into_iter().flatten() {
         bytes += tensor.end - tensor.begin;
         tensor.verify(reader, manifest)?;
     }

@@ -110,7 +110,9 @@ fn header(dir: &Path, entries: &[Entry], at: Position) -> Result<Vec<u8>> {
     ]);
     let metadata = Metadata::new(Some(about), tensors.collect())
         .map_err(|error| Error::checkpoint(dir, format!("header: {error}")))?;
-    let mut json = serde_json::to_vec(&metadata)
+    // By way of a value, whose keys are sorted: equal models are equal files.
+    let mut json = serde_json::to_value(&metadata)
+        .and_then(|value| serde_json::to_vec(&value))
         .map_err(|error| Error::checkpoint(dir, format!("header: {error}")))?;
     // Data begins at a multiple of 8, as the format asks.
     json.resize(json.len().next_multiple_of(8), b' ');

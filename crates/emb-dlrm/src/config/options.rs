@@ -252,9 +252,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The same without ranks: for one process.
+    /// The same without a word of ranks, the places of single tables included: for one process, or to
+    /// be told anew.
     #[must_use]
-    pub fn alone(self) -> Self {
+    pub fn alone(mut self) -> Self {
+        for table in &mut self.table {
+            (table.placement, table.replicas) = (None, None);
+        }
         Self {
             world: None,
             nodes: None,
@@ -273,16 +277,12 @@ impl Options {
     }
 
     /// These options where they say something, else those of `base`; a length in steps displaces
-    /// one in epochs and the other way round, a number of ranks all that `base` says of ranks. Lists
-    /// are taken whole from whichever has them.
+    /// one in epochs and the other way round. Lists are taken whole from whichever has them.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         let mut base = base;
         if self.steps.is_some() || self.epochs.is_some() {
             (base.steps, base.epochs) = (None, None);
-        }
-        if self.world.is_some() {
-            base = base.alone();
         }
         let list = |over: Vec<PathBuf>, base| if over.is_empty() { base } else { over };
         Self {

@@ -46,14 +46,25 @@ pub(super) fn make_plan(
         }
         return from_file(word, &planned, world);
     }
+    if options.plan.is_some()
+        && options.table.iter().all(|table| table.placement.is_some())
+        && !options.table.is_empty()
+    {
+        return Err(Error::Config(
+            "--plan has no effect: every [[table]] has its own placement".into(),
+        ));
+    }
     let mesh = mesh(options, world)?;
     let sync = sync(options)?;
-    let all = |placement: Placement, group| PlaceOptions {
-        placement,
-        group,
-        exchange: None,
-        // Data-parallel tables have a default of their own.
-        sync: if placement == Placement::DataParallel { options.sync.and(sync) } else { sync },
+    let all = |placement: Placement, group: Option<(u32, Layout)>| {
+        let group_ranks = group.map_or(mesh.group_ranks(), |(ranks, _)| ranks);
+        let sync = match placement {
+            // Data-parallel tables have a default of their own.
+            Placement::DataParallel => options.sync.and(sync),
+            _ if group_ranks == world => None,
+            _ => sync,
+        };
+        PlaceOptions { placement, group, exchange: None, sync }
     };
     let default = word.parse().ok().map_or(Placement::TableWise { owner: None }, placement);
     let mut builder = PlanBuilder::new(mesh).node_ranks(node_ranks).all(all(default, None));
@@ -68,11 +79,7 @@ pub(super) fn make_plan(
             Ok((world / replicas, mesh.layout()))
         });
         let placement = table.placement.map_or(default, placement);
-        let mut placed = all(placement, group.transpose()?);
-        if placed.group.is_some_and(|(ranks, _)| ranks == world) {
-            placed.sync = None;
-        }
-        builder = builder.table(&table.name, placed);
+        builder = builder.table(&table.name, all(placement, group.transpose()?));
     }
     if word == "auto" && !options.table.iter().any(own) {
         return Ok(builder.auto(&planned, AutoOptions::default())?);

@@ -1,11 +1,11 @@
 //! The ranks of a run and the plan of its tables: [`Ranks`].
 
 use super::placing::make_plan;
-use super::replicas::scale;
+use super::replicas::{refuse_unused, scale};
 use super::resolve::within;
 use super::tables::Tables;
 use super::{Options, TableOptions};
-use crate::{Error, Result};
+use crate::{Error, Result, sharded};
 use emb_shard::Plan;
 use std::time::Duration;
 
@@ -48,11 +48,13 @@ impl Ranks {
             )));
         }
         let timeout = options.timeout.unwrap_or(120.0);
-        if !(timeout > 0.0 && timeout <= 1e6) {
-            return Err(Error::Config(format!("--timeout is {timeout}, valid: above 0, to 1e6")));
+        if !(0.001..=1e6).contains(&timeout) {
+            return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
         }
         let plan = make_plan(options, tables, world, world / nodes)?;
+        refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
+        check(&plan, tables)?;
         Ok(Some(Self {
             plan,
             ranks_per_node: world / nodes,
@@ -105,4 +107,12 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Refuses what of the plan can't be executed.
+fn check(plan: &Plan, tables: &Tables) -> Result<()> {
+    let specs: Vec<_> = tables.tables.iter().map(|table| table.spec.clone()).collect();
+    let world = plan.world() as usize;
+    sharded::check(plan, &specs, &tables.features(), specs.len(), world)
+        .map_err(|error| Error::Config(format!("--plan: {error}")))
 }

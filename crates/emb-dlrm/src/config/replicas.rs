@@ -50,6 +50,51 @@ pub(super) fn sync(options: &Options) -> Result<Option<ReplicaSync>> {
     }
 }
 
+/// Refuses what was said of replicas and plays no part in the plan.
+///
+/// # Errors
+/// The option, by name.
+pub(super) fn refuse_unused(options: &Options, plan: &Plan) -> Result<()> {
+    let tiers = || plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
+    let replicated = || tiers().filter(|tier| tier.mesh.replicas() > 1);
+    let sums = replicated().any(|tier| tier.sync == ReplicaSync::Gradients);
+    let averages = replicated().any(|tier| tier.sync != ReplicaSync::Gradients);
+    let explicit = options.sync == Some(SyncKind::Gradients);
+    let exact = options.replica_scaling == Some(ScalingKind::Exact);
+    if exact && !sums {
+        return Err(Error::Config(
+            "--replica-scaling exact has no effect: no table has replicas that sum gradients"
+                .into(),
+        ));
+    }
+    let asked = [
+        ("sync-every", options.sync_every.is_some()),
+        // What goes with summed gradients is said where rules are chosen.
+        ("replica-scaling", options.replica_scaling.is_some() && !exact && !(sums && explicit)),
+        ("sync weights", options.sync == Some(SyncKind::Weights)),
+    ];
+    if let Some((name, _)) = asked.iter().find(|(_, given)| *given && !averages) {
+        return Err(Error::Config(format!(
+            "--{name} has no effect: no table has replicas that average weights (data-parallel ones \
+             sum gradients: give --sync weights, and a --plan other than auto)"
+        )));
+    }
+    if options.plan.as_deref() == Some("data-parallel")
+        && tiers().all(|tier| tier.mesh.group_ranks() == 1)
+    {
+        let group = [
+            ("replicas", options.replicas.is_some_and(|replicas| replicas != plan.world())),
+            ("layout", options.layout.is_some()),
+        ];
+        if let Some((name, _)) = group.iter().find(|(_, given)| *given) {
+            return Err(Error::Config(format!(
+                "--{name} has no effect: with --plan data-parallel every rank has every table"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The rule of a table with all the state that it may get once the plan is known.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use emb_shard::{Exchange, Path, Plan, ReplicaSync, RowMapKind, TableId, TablePla
 ///
 /// # Errors
 /// By table name, what can't be executed.
-pub(super) fn check(
+pub(crate) fn check(
     plan: &Plan,
     specs: &[TableSpec],
     features: &[Feature],

@@ -53,6 +53,7 @@ pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
 
+pub(crate) use check::check;
 use class::Class;
 use emb_comm::{Collective, Meters};
 use emb_kernels::{Backend, Feature, FeatureMap, TableSpec};
@@ -134,7 +135,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         first_column: usize,
         seed: u64,
     ) -> Result<Self> {
-        check::check(plan, specs, &features, rates.len(), world.world())?;
+        check(plan, specs, &features, rates.len(), world.world())?;
         let map = FeatureMap::new(features, specs, first_column)?;
         let me = world.rank();
         let everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;

@@ -36,7 +36,7 @@ pub fn build<B: Backend>(mut backend: B, config: &Config) -> Result<Trainer<B>> 
 /// # Errors
 /// As [`build`]; a plan that can't be executed, by table; a peer that fails.
 pub fn build_rank<B: Backend, C: Collective + 'static>(
-    mut world: C,
+    world: &mut C,
     mut backend: B,
     config: &Config,
     ranks: &Ranks,
@@ -46,7 +46,7 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
     let lrs = tables.tables.iter().map(|table| table.lr).collect();
     let (features, first) = (tables.features(), first_column(config));
     let sharded = ShardedEmbeddings::new(
-        &mut world,
+        world,
         &mut backend,
         &ranks.plan,
         &specs,
@@ -55,7 +55,9 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         first,
         config.seed,
     )?;
-    build_around(backend, config, ShardedBags::new(sharded), world)
+    let rank = world.rank();
+    let all = world.split(Some(0), rank)?.ok_or_else(no_set)?;
+    build_around(backend, config, ShardedBags::new(sharded), all)
 }
 
 /// Records where a timeline is wanted.
@@ -170,7 +172,8 @@ fn on_ranks<'a>(
         let backend = Cpu::new(CpuOptions { threads: config.threads })?;
         let (rank, trace) = (world.rank(), trace(config, begin));
         let own = world.split(Some(0), rank)?.ok_or_else(no_set)?;
-        let trainer = build_rank(Traced::new(own, trace.clone()), backend, config, ranks)?;
+        let mut own = Traced::new(own, trace.clone());
+        let trainer = build_rank(&mut own, backend, config, ranks)?;
         let report = Rank::new(trainer, config, observer, trace.clone())?.run(feeds)?;
         Ok::<_, Error>((report, trace.take()))
     })?;

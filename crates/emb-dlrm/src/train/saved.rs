@@ -52,9 +52,6 @@ impl Saved {
         saved.eval.clear();
         saved.bad_rows = Some(options.bad_rows);
         saved = saved.alone();
-        for table in &mut saved.table {
-            (table.placement, table.replicas) = (None, None);
-        }
         saved.threads = options.threads;
         (saved.load, saved.save, saved.eval_every) = (None, None, None);
         let config = Config::resolve(saved)?;

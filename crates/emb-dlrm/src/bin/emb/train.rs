@@ -16,7 +16,7 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
         None => args.options,
     };
     if let Some(dir) = &options.load {
-        let saved = Manifest::read(dir)?.options_to_go_on(&options.data);
+        let saved = Manifest::read(dir)?.options_to_go_on(&options);
         options = options.over(saved);
     }
     let config = Config::resolve(options)?;
