@@ -273,3 +273,65 @@ fn skipped_lines_are_counted_as_in_one_process() {
         assert_eq!((four.skipped_eval_rows, one.skipped_eval_rows), (2, 2));
     }
 }
+
+/// An observer that sleeps in the second step.
+struct Sleeps;
+
+impl Observer for Sleeps {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Step { step: 2, .. } = event {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_stalls() {
+    let folder = Folder::new();
+    let options = Options {
+        world: Some(4),
+        threads_per_rank: Some(1),
+        timeout: Some(0.5),
+        ..base(&folder, &criteo(40, 1))
+    };
+    let config = Config::resolve(options).expect("consistent");
+    let error = train(&config, &mut Sleeps).expect_err("a stall").to_string();
+    for word in ["rank 0", "step", "500ms"] {
+        assert!(error.contains(word), "{word:?} is missing from: {error}");
+    }
+}
+
+/// An observer that puts a file where the folder of the checkpoint was.
+struct Blocks(PathBuf);
+
+impl Observer for Blocks {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Step { step: 2, .. } = event {
+            std::fs::remove_dir_all(&self.0).expect("a folder");
+            std::fs::write(&self.0, "in the way").expect("a file");
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_that_rank_0_can_not_write() {
+    let folder = Folder::new();
+    // With groups of one the others have no part in saving and wait in the evaluation.
+    for (plan, replicas) in [("table-wise", Some(4)), ("row-wise", None)] {
+        let dir = folder.path(plan);
+        let options = Options {
+            world: Some(4),
+            threads_per_rank: Some(1),
+            plan: Some(plan.into()),
+            replicas,
+            steps: Some(2),
+            save: Some(dir.clone()),
+            ..base(&folder, &criteo(40, 1))
+        };
+        let config = Config::resolve(options).expect("consistent");
+        let begun = Instant::now();
+        let error = train(&config, &mut Blocks(dir)).expect_err("no folder").to_string();
+        assert!(begun.elapsed() < Duration::from_secs(15));
+        assert!(error.contains("rank 0") && error.contains(plan), "{error}");
+    }
+}
