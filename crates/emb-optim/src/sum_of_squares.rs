@@ -71,15 +71,21 @@ pub fn limit_norm(row: &mut [f32], max_norm: Option<f32>) {
 
 /// Step 2 of the order.
 #[inline(always)]
-fn fold(mut lanes: [f64; LANES]) -> f64 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for j in 0..half {
-            lanes[j] += lanes[j + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn fold(lanes: [f64; LANES]) -> f64 {
+    // Compilers that see the fold plan the whole sum in vectors of two, as wide as its last step.
+    // The barrier lets step 1 have vectors as wide as the machine's: 3 times fewer instructions.
+    let lanes = std::hint::black_box(lanes);
+    let lanes: [f64; 8] = halve(lanes);
+    let lanes: [f64; 4] = halve(lanes);
+    let lanes: [f64; 2] = halve(lanes);
+    lanes[0] + lanes[1]
+}
+
+/// `s[j] + s[j + N / 2]` for `j < N / 2`.
+#[inline(always)]
+fn halve<const N: usize, const HALF: usize>(lanes: [f64; N]) -> [f64; HALF] {
+    const { assert!(2 * HALF == N) };
+    std::array::from_fn(|j| lanes[j] + lanes[j + HALF])
 }
 
 #[cfg(test)]

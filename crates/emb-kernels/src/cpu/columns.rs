@@ -7,7 +7,6 @@
 use super::Cpu;
 use super::apply::{Touched, apply, statistics};
 use super::ids::{check_and_touch, expect};
-use super::keys::Upstream;
 use super::parallel::split;
 use super::shared::SharedMut;
 use super::sum::{Run, sum_rows};
@@ -99,11 +98,7 @@ impl Cpu {
                 let run = Run {
                     table,
                     keys,
-                    upstream: Upstream {
-                        pooled: gradients.pooled,
-                        sequences: gradients.sequences,
-                        sides: &keys.sides,
-                    },
+                    upstream: keys.upstream(table.dim, gradients),
                     max_gradient: max_gradient(&rules[t]),
                     begin: 0,
                     end: keys.keys.len(),

@@ -9,9 +9,6 @@ const SMALL: usize = 512;
 /// Widest digit: 2,048 counters fit the first-level cache beside the write streams.
 const DIGIT_BITS: u32 = 11;
 
-/// Passes that 64 key bits need.
-const MAX_PASSES: usize = 6;
-
 /// Sorts `keys` by their bits `low..low + width`, stably; `spare` is scratch and grows.
 ///
 /// The bits below `low` must ascend in the order of the input (positions do) and the bits above
@@ -30,14 +27,12 @@ pub(crate) fn sort(keys: &mut Vec<u64>, spare: &mut Vec<u64>, low: u32, width: u
     let passes = width.div_ceil(DIGIT_BITS);
     let bits = width.div_ceil(passes);
     let mask = (1_u64 << bits) - 1;
-    let mut counts = [[0_usize; 1 << DIGIT_BITS]; MAX_PASSES];
-    for &key in &*keys {
-        for (pass, counts) in counts.iter_mut().enumerate().take(passes as usize) {
-            counts[digit(key, low + pass as u32 * bits, mask)] += 1;
+    for pass in 0..passes {
+        let shift = low + pass * bits;
+        let mut counts = [0_usize; 1 << DIGIT_BITS];
+        for &key in &*keys {
+            counts[digit(key, shift, mask)] += 1;
         }
-    }
-    for (pass, counts) in counts.iter_mut().enumerate().take(passes as usize) {
-        let shift = low + pass as u32 * bits;
         if counts[digit(keys[0], shift, mask)] == keys.len() {
             continue;
         }

@@ -114,6 +114,12 @@ impl Table {
         RoundingBits::new(self.rounding_key, step)
     }
 
+    /// Bytes of the weights and state of a row.
+    #[inline(always)]
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.dim * (self.dtype.bytes() + self.element_slots * 4) + self.row_slots * 4
+    }
+
     /// Asks for the weights and state of `row` to be brought near.
     #[inline(always)]
     pub(crate) fn prefetch_row(&self, row: u64) {

@@ -1,21 +1,18 @@
 //! Backward and update in one: sort, sum, rule.
 
 use super::Cpu;
-use super::apply::{Touched, apply};
+use super::apply::apply_run;
 use super::detect::Instructions;
 use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
-use super::keys::{Keys, Upstream};
+use super::keys::Keys;
 use super::parallel::split;
-use super::sum::{Run, sum_rows};
+use super::sum::Run;
 use super::table::{CpuTables, Table};
 use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
 use emb_optim::{RowRule, Rule, RuleVisitor};
 
 /// Elements of a block of sums: it stays in the first-level cache until the rule has run.
-const BLOCK_ELEMENTS: usize = 1024;
-
-/// Most rows of a block.
-const BLOCK_ROWS: usize = 64;
+const BLOCK_ELEMENTS: usize = 2048;
 
 /// Fewest lookups worth a piece of their own.
 const MIN_PIECE: usize = 2048;
@@ -56,15 +53,11 @@ pub(crate) fn scatter_update(
     let UpdateScratch { keys, pieces } = scratch;
     split(threads, pieces.len(), &|p: usize| {
         let piece = pieces[p];
-        let keys = &keys.tables()[piece.table];
+        let (table, keys) = (&tables.tables()[piece.table], &keys.tables()[piece.table]);
         let run = Run {
-            table: &tables.tables()[piece.table],
+            table,
             keys,
-            upstream: Upstream {
-                pooled: gradients.pooled,
-                sequences: gradients.sequences,
-                sides: &keys.sides,
-            },
+            upstream: keys.upstream(table.dim, gradients),
             max_gradient: max_gradient(&rules[piece.table]),
             begin: piece.begin,
             end: piece.end,
@@ -74,27 +67,20 @@ pub(crate) fn scatter_update(
     Ok(())
 }
 
-/// Sums and updates the rows of a run, a block at a time.
-fn update(instructions: Instructions, mut run: Run<'_>, rule: &Rule, step: u64) {
-    let table = run.table;
-    let block = (BLOCK_ELEMENTS / table.dim).clamp(1, BLOCK_ROWS);
-    let mut rows = [0_u64; BLOCK_ROWS];
+/// Sums and updates the rows of a run.
+fn update(instructions: Instructions, run: Run<'_>, rule: &Rule, step: u64) {
+    let dim = run.table.dim;
     let mut small = [0.0_f32; 2 * BLOCK_ELEMENTS];
     let mut large;
-    let memory = if table.dim <= BLOCK_ELEMENTS {
+    let memory = if dim <= BLOCK_ELEMENTS {
         &mut small[..]
     } else {
         large = [0.0_f32; 2 * TableSpec::MAX_DIM];
         &mut large[..]
     };
-    let (sums, buffer) = memory.split_at_mut(block * table.dim);
-    while run.begin < run.end {
-        let (next, n) = sum_rows(instructions, run, &mut rows[..block], sums);
-        let touched = Touched { table, rows: &rows[..n], sums, totals: None, step };
-        // SAFETY: ids were checked against the table, and a row's keys are all in one piece.
-        unsafe { apply(instructions, rule, touched, buffer) };
-        run.begin = next;
-    }
+    let (sums, buffer) = memory.split_at_mut((BLOCK_ELEMENTS / dim).max(1) * dim);
+    // SAFETY: ids were checked against the table, and a row's keys are all in one piece.
+    unsafe { apply_run(instructions, rule, run, step, sums, buffer) };
 }
 
 impl UpdateScratch {
