@@ -81,7 +81,7 @@ pub(super) fn make_plan(
         let placement = table.placement.map_or(default, placement);
         builder = builder.table(&table.name, all(placement, group.transpose()?));
     }
-    if word == "auto" && !options.table.iter().any(own) {
+    if word == "auto" {
         return Ok(builder.auto(&planned, AutoOptions::default())?);
     }
     Ok(builder.build(&planned)?)

@@ -110,6 +110,8 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
                     return self.finish(since, skipped);
                 }
                 rows_of_epoch = 0;
+                // A rank that does not come is noticed here: reading anew waits for all.
+                self.trainer.ranks().barrier()?;
                 data.restart_at(0)?;
                 continue;
             };

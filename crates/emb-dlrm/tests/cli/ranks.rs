@@ -25,8 +25,9 @@ fn ranks_evaluate_every_row_once_and_say_what_they_exchange() {
     let timeline = folder.path("run.json");
     let files = ["--data", &data, "--eval", &test, "--batch-size", "16", "--json"];
     let alone = json(&train(&files));
-    let ranks = ["--world", "4", "--replicas", "2", "--nodes", "2", "--check-replicas"];
-    let more = ["--eval-every", "3", "--sync-every", "2", "--timeline", &timeline];
+    let ranks = ["--world", "4", "--replicas", "2", "--nodes", "2", "--plan", "table-wise"];
+    let more =
+        ["--eval-every", "3", "--sync-every", "2", "--check-replicas", "--timeline", &timeline];
     let output = train(&[&files[..], &ranks, &more].concat());
     let many = json(&output);
     for key in ["steps", "samples"] {
@@ -88,7 +89,7 @@ fn a_bad_line_fails_every_rank_by_file_and_line_and_leaves_no_checkpoint() {
     let output = train(&args);
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    for word in ["rank ", "step ", "train.tsv:61"] {
+    for word in ["rank ", "step ", "train.tsv, line 61"] {
         assert!(text.contains(word), "{word:?} is missing from: {text}");
     }
     assert!(!folder.0.join("model/manifest.json").exists());

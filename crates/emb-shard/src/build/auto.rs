@@ -21,9 +21,8 @@ impl Default for AutoOptions {
 }
 
 impl PlanBuilder {
-    /// Chooses a placement for every table, whatever the builder was told of single tables; group,
-    /// exchange and sync of tables that are not data-parallel are those of
-    /// [`all`](PlanBuilder::all).
+    /// Chooses a placement for every table that the builder was told none of. Group, exchange and
+    /// sync of chosen ones that are not data-parallel are those of [`all`](PlanBuilder::all).
     ///
     /// Small tables are data-parallel. Tables beyond half of the budget are row-wise. The others
     /// stay whole and go, heavy ones first, where there is least work and room for them. If one
@@ -36,8 +35,10 @@ impl PlanBuilder {
     /// of, and what row-wise placement would take ([`DoesNotFit`](crate::DoesNotFit)).
     pub fn auto(&self, tables: &Tables, options: AutoOptions) -> Result<Plan> {
         let given = tables.tables().as_slice();
+        self.refuse_unknown(given)?;
         let mut placements = self.by_size(given, options);
         let mut largest = whole(given, &placements);
+        largest.retain(|&number| !self.by_table.contains_key(given[number].name()));
         let mut cut_next = 1;
         loop {
             let failed = match self.build_with(tables, &placements) {
@@ -60,7 +61,9 @@ impl PlanBuilder {
         let mut room = budget / 8;
         for number in by_bytes(given) {
             let bytes = total(&given[number]).get();
-            if bytes <= options.data_parallel_up_to.get().min(room) {
+            if let Some(&own) = self.by_table.get(given[number].name()) {
+                placements[number] = own;
+            } else if bytes <= options.data_parallel_up_to.get().min(room) {
                 room -= bytes;
                 placements[number] = Placement::DataParallel.into();
             } else if let Some(cut) = options.row_wise.filter(|_| bytes > budget / 2) {

@@ -32,7 +32,7 @@ pub struct PlanBuilder {
     pub(super) node_ranks: u32,
     pub(super) budget: Option<Bytes>,
     pub(super) all: PlaceOptions,
-    by_table: BTreeMap<String, PlaceOptions>,
+    pub(super) by_table: BTreeMap<String, PlaceOptions>,
 }
 
 impl PlanBuilder {
@@ -79,14 +79,17 @@ impl PlanBuilder {
     /// [`Plan::new`] refuses.
     pub fn build(&self, tables: &Tables) -> Result<Plan> {
         let given = tables.tables().as_slice();
-        let known: HashSet<&str> = given.iter().map(Table::name).collect();
-        let unknown = self.by_table.keys().filter(|name| !known.contains(name.as_str())).cloned();
-        let unknown: Vec<String> = unknown.collect();
-        if !unknown.is_empty() {
-            return Err(Error::TablesUnknown { tables: unknown });
-        }
+        self.refuse_unknown(given)?;
         let options = |table: &Table| self.by_table.get(table.name()).copied().unwrap_or(self.all);
         self.build_with(tables, &given.iter().map(options).collect::<Vec<_>>())
+    }
+
+    /// Refuses placements of tables that do not exist.
+    pub(super) fn refuse_unknown(&self, given: &[Table]) -> Result<()> {
+        let known: HashSet<&str> = given.iter().map(Table::name).collect();
+        let unknown = self.by_table.keys().filter(|name| !known.contains(name.as_str())).cloned();
+        let tables: Vec<String> = unknown.collect();
+        if tables.is_empty() { Ok(()) } else { Err(Error::TablesUnknown { tables }) }
     }
 
     /// Makes the plan from the placement of each table, in table order.

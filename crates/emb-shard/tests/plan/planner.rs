@@ -2,10 +2,11 @@
 
 use crate::common::{table, tables};
 use emb_shard::{
-    AutoOptions, Bytes, Error, Layout, Mesh, Placement, Plan, PlanBuilder, Rank, RowCut,
-    StateBytes, Table, TableOptions, Tables,
+    AutoOptions, Bytes, Error, Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, Rank,
+    ReplicaSync, RowCut, StateBytes, Table, TableOptions, Tables,
 };
 use proptest::prelude::*;
+use std::num::NonZeroU32;
 use std::time::Instant;
 
 fn mesh(world: u32, group: u32) -> Mesh {
@@ -61,6 +62,40 @@ fn u30_state_and_replicas_count_and_a_row_that_fits_nowhere_is_said() {
     let why = shortage(builder.budget(Bytes::new(123)).build(&given));
     assert_eq!(why.row_wise_world, None);
     assert!(why.to_string().ends_with("not even one row fits on a rank"), "{why}");
+}
+
+#[test]
+fn tables_with_a_placement_of_their_own_keep_it_and_the_rest_is_chosen() {
+    let given = tables(vec![
+        table("tiny", 10, 4, 1.0),
+        table("own", 10, 4, 1.0),
+        table("large", 1_000_000, 64, 1.0),
+        table("large too", 1_000_000, 64, 1.0),
+    ]);
+    let sync = ReplicaSync::TouchedRows { every: NonZeroU32::MIN };
+    let all = Placement::TableWise { owner: None };
+    let builder = PlanBuilder::new(mesh(4, 2))
+        .all(PlaceOptions { sync: Some(sync), ..all.into() })
+        .table("own", Placement::ColumnWise { parts: None })
+        .table("large too", Placement::TableWise { owner: Some(1) })
+        .budget(Bytes::new(400_000_000));
+    let plan = builder.auto(&given, AutoOptions::default()).expect("fits");
+    let kinds: Vec<_> = plan
+        .placed()
+        .iter()
+        .map(|(id, _)| {
+            let tier = plan.tier(id, 0).expect("exists");
+            let rows = tier.blocks[0].owners.len();
+            (tier.mesh.group_ranks(), rows, tier.blocks.len(), tier.sync)
+        })
+        .collect();
+    assert_eq!(kinds[0], (1, 1, 1, ReplicaSync::Gradients), "data-parallel");
+    assert_eq!((kinds[1].1, kinds[1].2), (1, 2), "column-wise, as told");
+    assert_eq!(kinds[2], (2, 2, 1, sync), "row-wise, with the sync of all");
+    assert_eq!(kinds[3].1, 1, "whole, as told, though larger than half of the budget");
+    let wrong = builder.table("lagre", Placement::DataParallel);
+    let error = wrong.auto(&given, AutoOptions::default()).expect_err("no such table");
+    assert!(error.to_string().contains("lagre"), "{error}");
 }
 
 #[test]
