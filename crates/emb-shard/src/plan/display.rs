@@ -11,7 +11,7 @@ const NUMBERS: [usize; 5] = [1, 2, 4, 5, 9];
 /// Lines of ranks that are printed before the rest is summed up.
 const RANK_LINES: usize = 16;
 
-/// One line a tier (cuts are row parts x column blocks; ranks are those of a group that own rows;
+/// One line a tier, neighbours alike in all but their names together (cuts are row parts x column blocks; ranks are those of a group that own rows;
 /// bytes are those of one replica), then the bytes of every rank.
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -28,9 +28,22 @@ impl Display for Plan {
                 lines.push(line(name, table, tier));
             }
         }
-        aligned(f, &lines)?;
+        aligned(f, &together(&lines))?;
         ranks(f, &self.report())
     }
+}
+
+/// Neighbouring lines that differ in their names alone become one: `first .. last (how many)`.
+fn together(lines: &[Vec<String>]) -> Vec<Vec<String>> {
+    let alike = |a: &Vec<String>, b: &Vec<String>| a[1..] == b[1..];
+    let groups = lines.chunk_by(alike).map(|group| {
+        let mut line = group[0].clone();
+        if let [first, .., last] = group {
+            line[0] = format!("{} .. {} ({})", first[0], last[0], group.len());
+        }
+        line
+    });
+    groups.collect()
 }
 
 fn with_bytes(mut cells: Vec<String>, bytes: impl Display) -> Vec<String> {

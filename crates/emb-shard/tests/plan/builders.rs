@@ -182,3 +182,15 @@ fn placements_that_cannot_be_made_are_refused_by_table() {
         r#"the plan names table "z", which the model does not have"#
     );
 }
+
+#[test]
+fn tables_that_are_alike_share_a_line_of_the_picture() {
+    let mut all: Vec<_> = (1..=26).map(|n| table(&format!("C{n}"), 1000, 8, 1.0)).collect();
+    all.push(table("other", 1001, 8, 1.0));
+    all.push(table("C28", 1000, 8, 1.0));
+    let mesh = Mesh::new(4, 4, Layout::Strided).expect("a mesh");
+    let plan = Plan::row_wise(&tables(all), mesh, RowCut::Even).expect("a plan");
+    let text = plan.to_string();
+    let names = text.lines().skip(2).take(3).map(|line| line.split("  ").next().unwrap_or(""));
+    assert_eq!(names.collect::<Vec<_>>(), ["C1 .. C26 (26)", "other", "C28"], "{text}");
+}
