@@ -6,12 +6,13 @@
 //! group computes is the same; rules see `M` alone.
 //!
 //! ```text
-//! cargo run --release -p emb-dlrm --example replica_scaling -- --replicas 2,4,8,16
-//! cargo run --release -p emb-dlrm --example replica_scaling -- --replicas 2,4,8,16 --warm-up 50
-//! cargo run --release -p emb-dlrm --example replica_scaling -- --tune
+//! cargo run --release -p emb-dlrm --example replica_scaling -- \
+//!     --samples 1048576 --replicas 2,4,8,16 --seeds 3 --warm-up 50
+//! cargo run --release -p emb-dlrm --example replica_scaling -- --samples 1048576 --tune
 //! ```
 //!
-//! Without arguments: four replicas, one seed. `docs/replica-scaling.md` has the whole table.
+//! Without arguments: a short trial of four replicas. `docs/replica-scaling.md` has what was
+//! measured.
 
 mod report;
 mod study;
@@ -22,7 +23,7 @@ use emb_dlrm::{Error, Result};
 use report::{OneProcess, Run, Study};
 use std::io::Write;
 use std::time::Instant;
-use study::{Apart, Setup};
+use study::{Apart, Outcome, Setup};
 
 /// The rules, in the order of the documentation.
 const RULES: [ScalingKind; 5] = [
@@ -32,6 +33,10 @@ const RULES: [ScalingKind; 5] = [
     ScalingKind::History,
     ScalingKind::Exact,
 ];
+/// Change of the learning rate, in parts of it, that shows how far rounding alone leads apart.
+const NUDGE: f64 = 1e-6;
+/// Most samples of an evaluation.
+const EVAL_SAMPLES: u64 = 200_000;
 /// Learning rates that `--tune` tries; the defaults are the best of them.
 const LRS: [f64; 4] = [0.01, 0.02, 0.04, 0.08];
 const DENSE_LRS: [f64; 3] = [0.01, 0.02, 0.04];
@@ -49,7 +54,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u64,
     /// Training samples, each seen once
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", default_value_t = 1 << 17)]
     samples: u64,
     /// Samples of the global batch
     #[arg(long, value_name = "N", default_value_t = 2048)]
@@ -102,13 +107,19 @@ fn study(arguments: &Arguments) -> Result<String> {
         let (start, one) = (setup.start()?, timed("one process", seed, || setup.one_process())?);
         eprintln!("seed {seed}: NE {:.5} in one process, {teacher:.5?} of the teacher", one.ne);
         study.one_process.push(OneProcess { seed, ne: one.ne, teacher });
+        let mut add = |replicas, rule: String, run: &Outcome| {
+            let apart = Apart::new(run, &one, &start);
+            eprintln!("  NE {:+.4} %, distance {:.5}", apart.ne_percent, apart.distance);
+            study.runs.push(Run { seed, replicas, rule, ne: run.ne, apart });
+        };
+        let nudged = Setup { lr: setup.lr * (1.0 + NUDGE), ..setup };
+        let run = timed("one process, another rate", seed, || nudged.one_process())?;
+        add(1, format!("rate + {NUDGE:e}"), &run);
         for &replicas in &arguments.replicas {
             for &rule in rules {
                 let what = format!("{replicas} replicas, {rule}");
                 let run = timed(&what, seed, || setup.replicated(replicas, rule))?;
-                let apart = Apart::new(&run, &one, &start);
-                eprintln!("  NE {:+.4} %, distance {:.5}", apart.ne_percent, apart.distance);
-                study.runs.push(Run { seed, replicas, rule, ne: run.ne, apart });
+                add(replicas, rule.to_string(), &run);
             }
         }
     }
@@ -142,7 +153,7 @@ fn setup(arguments: &Arguments, seed: u64) -> Setup {
         model: arguments.model,
         batch: arguments.batch,
         steps: arguments.samples / arguments.batch.max(1) as u64,
-        eval_samples: 200_000,
+        eval_samples: arguments.samples.min(EVAL_SAMPLES),
         seed,
         optimizer: OptimizerKind::RowWiseAdaGrad,
         lr: arguments.lr,

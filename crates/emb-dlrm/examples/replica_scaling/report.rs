@@ -1,7 +1,6 @@
 //! What was measured, as a table for people and as data for machines.
 
 use crate::study::Apart;
-use emb_dlrm::config::ScalingKind;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -29,7 +28,7 @@ pub(crate) struct OneProcess {
 pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) replicas: u32,
-    pub(crate) rule: ScalingKind,
+    pub(crate) rule: String,
     /// Normalized entropy.
     pub(crate) ne: f64,
     #[serde(flatten)]
@@ -44,12 +43,13 @@ impl Study {
         text.push_str("|---:|---|---:|---:|---:|---:|");
         let mut keys = Vec::new();
         for run in &self.runs {
-            if !keys.contains(&(run.replicas, run.rule)) {
-                keys.push((run.replicas, run.rule));
+            let key = (run.replicas, &run.rule[..]);
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
         for (replicas, rule) in keys {
-            let same = |run: &&Run| (run.replicas, run.rule) == (replicas, rule);
+            let same = |run: &&Run| (run.replicas, &run.rule[..]) == (replicas, rule);
             let column = |value: fn(&Apart) -> Option<f64>| -> Vec<f64> {
                 self.runs.iter().filter(same).filter_map(|run| value(&run.apart)).collect()
             };
