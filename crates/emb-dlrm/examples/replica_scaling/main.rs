@@ -35,7 +35,7 @@ const RULES: [ScalingKind; 5] = [
 ];
 /// Change of the learning rate, in parts of it, that shows how far rounding alone leads apart.
 const NUDGE: f64 = 1e-6;
-/// Most samples of an evaluation.
+/// Samples of an evaluation.
 const EVAL_SAMPLES: u64 = 200_000;
 /// Learning rates that `--tune` tries; the defaults are the best of them.
 const LRS: [f64; 4] = [0.01, 0.02, 0.04, 0.08];
@@ -153,7 +153,7 @@ fn setup(arguments: &Arguments, seed: u64) -> Setup {
         model: arguments.model,
         batch: arguments.batch,
         steps: arguments.samples / arguments.batch.max(1) as u64,
-        eval_samples: arguments.samples.min(EVAL_SAMPLES),
+        eval_samples: EVAL_SAMPLES,
         seed,
         optimizer: OptimizerKind::RowWiseAdaGrad,
         lr: arguments.lr,
