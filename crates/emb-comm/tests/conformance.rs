@@ -82,9 +82,9 @@ fn a_set_and_its_duplicate_fail_together() {
             let mut copy = rank.duplicate()?;
             if rank.rank() == 1 {
                 if fails_in_copy {
-                    copy.abort("no more")
+                    copy.abort("no more");
                 } else {
-                    rank.abort("no more")
+                    rank.abort("no more");
                 }
                 return Ok(());
             }
