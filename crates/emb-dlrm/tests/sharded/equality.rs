@@ -72,7 +72,7 @@ fn random_model(random: &mut Random) -> Model {
 
 #[test]
 fn every_plan_of_one_group_equals_one_process_over_fifty_steps() {
-    for seed in 0..cases(40) {
+    for seed in 0..cases(50) {
         let mut random = Random::new(seed);
         let model = random_model(&mut random);
         let world = 1 + random.below(8);

@@ -291,7 +291,10 @@ pub(crate) fn bits(table: &WholeTable) -> Vec<u32> {
     table.weights.iter().chain(state).map(|value| value.to_bits()).collect()
 }
 
-/// Cases of a seeded loop: `EMB_CASES`, or so many.
+/// Cases of a seeded loop: `EMB_CASES`, or so many. Prints the seeds that are taken.
 pub(crate) fn cases(default: u64) -> u64 {
-    std::env::var("EMB_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    let asked = std::env::var("EMB_CASES").ok().and_then(|text| text.parse().ok());
+    let cases = asked.unwrap_or(default);
+    eprintln!("seeds 0 to {}", cases - 1);
+    cases
 }
