@@ -6,6 +6,9 @@
 //! Every phase lasts from a barrier of all ranks to the next; bytes are what all ranks together
 //! took from one another.
 
+#[path = "support/ids.rs"]
+mod ids;
+
 use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::sharded::{Error, ShardedEmbeddings};
 use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Pooling, TableSpec};
@@ -14,6 +17,7 @@ use emb_shard::{
     Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, ReplicaSync, RowCut, Table,
     TableOptions, Tables,
 };
+use ids::draw_ids;
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::time::Instant;
@@ -122,35 +126,10 @@ fn plan(placement: Placement, sync: ReplicaSync) -> Plan {
     PlanBuilder::new(mesh).all(options).build(&tables).expect("a plan")
 }
 
-/// `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// By batch and rank, uniform ids or Zipf 1.05 by inversion, spread over the rows.
+/// By batch and rank.
 fn batches(distribution: &str) -> Vec<Vec<Jagged>> {
-    let mut random = Random(11);
-    let mut sums: Vec<f64> = Vec::with_capacity(ROWS as usize);
-    let mut total = 0.0;
-    for rank in 1..=ROWS {
-        total += (rank as f64).powf(-1.05);
-        sums.push(total);
-    }
-    let spread = |rank: u64| (rank * 61_803 + 17) % ROWS;
-    let mut id = || {
-        let at = random.unit();
-        if distribution == "uniform" {
-            return (at * ROWS as f64) as i64;
-        }
-        spread((sums.partition_point(|&sum| sum < at * total) as u64).min(ROWS - 1)) as i64
-    };
+    let mut ids = draw_ids(BATCHES * BATCH * TABLES, ROWS, distribution).into_iter();
+    let mut id = || ids.next().expect("drawn for every bag");
     let names: Vec<String> = (0..TABLES).map(|t| format!("t{t}")).collect();
     let samples = BATCH / WORLD;
     let mut one = || {

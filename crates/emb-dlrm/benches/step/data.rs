@@ -1,5 +1,6 @@
 //! The batches of the bench: files, or generated.
 
+use super::ids::{Random, draw_ids};
 use super::{BATCH, DENSE, ROWS, STEPS, TABLES};
 use emb_dlrm::train::Samples;
 use emb_kernels::Jagged;
@@ -45,7 +46,7 @@ impl Data {
         let ids = read(&format!("idx_dlrm_{distribution}.bin"), |bytes| {
             bytes.as_chunks::<8>().0.iter().map(|&b| i64::from_le_bytes(b)).collect()
         })
-        .unwrap_or_else(|| draw_ids(n, distribution));
+        .unwrap_or_else(|| draw_ids(n, ROWS, distribution));
         let floats = |bytes: &[u8]| -> Vec<f32> {
             bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect()
         };
@@ -78,33 +79,4 @@ impl Data {
 fn read<T>(name: &str, decode: impl Fn(&[u8]) -> Vec<T>) -> Option<Vec<T>> {
     let folder = PathBuf::from(std::env::var_os("PEER_DATA")?);
     std::fs::read(folder.join(name)).ok().map(|bytes| decode(&bytes))
-}
-
-/// `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// Uniform ids, or Zipf 1.05 over ranks by inversion of the distribution, spread over the rows.
-fn draw_ids(n: usize, distribution: &str) -> Vec<i64> {
-    let mut random = Random(11);
-    if distribution == "uniform" {
-        return (0..n).map(|_| (random.unit() * ROWS as f64) as i64).collect();
-    }
-    let mut sums: Vec<f64> = Vec::with_capacity(ROWS as usize);
-    let mut total = 0.0;
-    for rank in 1..=ROWS {
-        total += (rank as f64).powf(-1.05);
-        sums.push(total);
-    }
-    let spread = |rank: u64| ((rank * 61_803 + 17) % ROWS) as i64;
-    let mut rank = || sums.partition_point(|&sum| sum < random.unit() * total) as u64;
-    (0..n).map(|_| spread(rank().min(ROWS - 1))).collect()
 }

@@ -11,6 +11,8 @@
 //! `PEER_RESULTS`, a file of JSON lines, the steps and syncs of a peer are printed beside our own.
 
 mod data;
+#[path = "../support/ids.rs"]
+mod ids;
 mod peers;
 mod ranks;
 
