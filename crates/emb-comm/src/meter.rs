@@ -61,6 +61,21 @@ impl Meters {
     }
 }
 
+impl std::ops::Sub for Meter {
+    type Output = Self;
+
+    /// What came since an earlier reading of the same meter.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls - earlier.calls,
+            intra_node_bytes: self.intra_node_bytes - earlier.intra_node_bytes,
+            inter_node_bytes: self.inter_node_bytes - earlier.inter_node_bytes,
+            wait_seconds: self.wait_seconds - earlier.wait_seconds,
+            copy_seconds: self.copy_seconds - earlier.copy_seconds,
+        }
+    }
+}
+
 impl std::iter::Sum for Meter {
     fn sum<I: Iterator<Item = Self>>(meters: I) -> Self {
         meters.fold(Self::default(), |sum, meter| Self {

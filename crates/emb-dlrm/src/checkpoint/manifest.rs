@@ -115,12 +115,12 @@ impl Manifest {
 
     /// The options that a run which goes on from here takes where nothing else is said: all but
     /// where to save, how long to train and on how many threads. What `given` says of the run to come
-    /// displaces more than itself: data of another kind all options about data, a number of ranks
-    /// all that was said of ranks.
+    /// displaces more than itself: data of another kind all options about data, another number of
+    /// ranks all that was said of ranks.
     pub fn options_to_go_on(&self, given: &Options) -> Options {
         let data = &given.data;
         let mut options = self.options.clone();
-        if given.world.is_some() {
+        if given.world.is_some_and(|world| Some(world) != options.world) {
             options = options.alone();
         }
         (options.load, options.save, options.threads) = (None, None, None);

@@ -31,6 +31,7 @@ pub fn save<B: Backend, E: Embeddings<B>>(
     at: Position,
 ) -> Result<Manifest> {
     std::fs::create_dir_all(dir).map_err(Error::io("creating", dir))?;
+    let _turn = lock(dir)?;
     let entries = entries(model, dense_slots);
     let header = header(dir, &entries, at)?;
     let name = free_name(dir, at.step);
@@ -77,6 +78,18 @@ pub fn lend<B: Backend, E: Embeddings<B>>(
         }
     }
     Ok(())
+}
+
+/// Waits until no other run saves to the folder, and keeps others waiting while the result lives.
+fn lock(dir: &Path) -> Result<File> {
+    let folder = File::open(dir).map_err(Error::io("opening", dir))?;
+    match folder.lock() {
+        // Where folders can't be locked, runs that save to one have to take turns by themselves.
+        Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
+            Err(Error::io("locking", dir)(error))
+        }
+        _ => Ok(folder),
+    }
 }
 
 /// A name that no file of the folder has: a save over step N must not write into N's file.

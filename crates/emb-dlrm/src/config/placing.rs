@@ -117,6 +117,13 @@ fn from_file(path: &str, tables: &emb_shard::Tables, world: u32) -> Result<Plan>
             "--plan: there is no file {path}; did you mean {near}?"
         )));
     }
+    if !file.is_file() {
+        let what = if file.exists() { "is no ordinary file" } else { "does not exist" };
+        let kinds = PLANS.join(", ");
+        return Err(Error::Config(format!(
+            "--plan {path}: the file {what}; the kinds of plans are {kinds}"
+        )));
+    }
     let text = std::fs::read_to_string(file).map_err(Error::io("reading", file))?;
     let read: PlanFile = serde_json::from_str(&text)
         .map_err(|error| Error::Config(format!("--plan {path}: {error}")))?;

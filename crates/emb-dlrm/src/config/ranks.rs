@@ -52,14 +52,16 @@ impl Ranks {
             return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
         }
         let plan = make_plan(options, tables, world, world / nodes)?;
+        let ranks_per_node = plan.node_ranks();
+        if options.nodes.is_some() && ranks_per_node != world / nodes {
+            return Err(Error::Config(format!(
+                "--nodes is {nodes}, the plan is for {ranks_per_node} ranks a node"
+            )));
+        }
         refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
         check(&plan, tables)?;
-        Ok(Some(Self {
-            plan,
-            ranks_per_node: world / nodes,
-            timeout: Duration::from_secs_f64(timeout),
-        }))
+        Ok(Some(Self { plan, ranks_per_node, timeout: Duration::from_secs_f64(timeout) }))
     }
 
     /// Ranks in all.

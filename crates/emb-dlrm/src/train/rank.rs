@@ -9,7 +9,7 @@ use crate::config::{Config, Length, Origin};
 use crate::data::{Feed, Share};
 use crate::metrics::EvalReport;
 use crate::{Embeddings, Error, Result};
-use emb_comm::{Collective, Lane, Trace};
+use emb_comm::{Collective, Lane, Meter, Trace};
 use emb_kernels::Backend;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -39,6 +39,10 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     row: u64,
     /// Steps done before this run.
     begun: u64,
+    /// What the tables' collectives of the training steps cost, and in how many of them.
+    exchanged: Meter,
+    /// The step of the last evaluation, and on rank 0 its result.
+    evaluated: Option<(u64, Option<EvalReport>)>,
 }
 
 impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C> {
@@ -59,22 +63,39 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         }
         let (losses, begun) = (VecDeque::new(), trainer.step());
         let (seconds, samples) = (0.0, 0);
-        Ok(Self { trainer, config, observer, trace, losses, seconds, samples, row, begun })
+        Ok(Self {
+            trainer,
+            config,
+            observer,
+            trace,
+            losses,
+            seconds,
+            samples,
+            row,
+            begun,
+            exchanged: Meter::default(),
+            evaluated: None,
+        })
     }
 
     /// Trains, saves, evaluates.
     pub(super) fn run(mut self, mut feeds: Feeds) -> Result<Report> {
         let skipped_rows = self.train(&mut feeds)?;
         self.sync()?;
-        if let Some(dir) = &self.config.save {
+        let last = match &mut feeds.eval {
+            Some(data) => self.evaluate(data),
+            None => Ok(None),
+        };
+        // A model whose scores are not numbers replaces no checkpoint; one whose evaluation data
+        // can't be read is worth keeping.
+        if let Some(dir) = self.config.save.as_deref()
+            && !matches!(last, Err(Error::Metric(_) | Error::Comm(_) | Error::Sharded(_)))
+        {
             let start = self.trace.now();
             self.save(dir)?;
             self.trace.add(Lane::Phases, "save", start, 0);
         }
-        let mut last = None;
-        if let Some(data) = &mut feeds.eval {
-            last = self.evaluate(data)?;
-        }
+        let last = last?;
         let skipped_eval_rows = feeds.eval.map_or(0, |data| data.skipped().total());
         Ok(self.report(skipped_rows, skipped_eval_rows, last))
     }
@@ -152,7 +173,10 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         let batch = share.batch;
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
+        let before = self.trainer.model.embeddings.exchanged();
         let loss = self.trainer.train_share(samples, share.rows)?;
+        let after = self.trainer.model.embeddings.exchanged();
+        self.exchanged = [self.exchanged, after - before].into_iter().sum();
         self.samples += loss.rows as u64;
         if self.losses.len() == LOSS_STEPS {
             self.losses.pop_front();
@@ -180,11 +204,18 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
     }
 
     fn evaluate(&mut self, data: &mut Feed) -> Result<Option<EvalReport>> {
+        let step = self.trainer.step();
+        if let Some((done, report)) = self.evaluated
+            && done == step
+        {
+            return Ok(report);
+        }
         let soft = self.config.soft_labels;
         let report = self.trace.phase("evaluate", || evaluate(&mut self.trainer, data, soft))?;
         if let Some(report) = &report {
-            self.tell(Event::Evaluated { step: self.trainer.step(), report });
+            self.tell(Event::Evaluated { step, report });
         }
+        self.evaluated = Some((step, report));
         Ok(report)
     }
 
@@ -229,7 +260,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
 
     fn exchange(&mut self) -> Option<Exchange> {
         let world = self.trainer.ranks().world();
-        let meter = self.trainer.model.embeddings.exchanged();
+        let meter = self.exchanged;
         let steps = (self.trainer.step() - self.begun).max(1) as f64;
         (world > 1).then(|| Exchange {
             world,

@@ -96,8 +96,9 @@ fn build_around<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
 
 /// Trains as configured: loads, trains, evaluates, saves, in one process or on many ranks.
 ///
-/// All data files are opened and the folder to save to is tried before anything is trained; the
-/// checkpoint is written when training went well, before the last evaluation.
+/// All data files are opened and the folder to save to is tried before anything is trained. The
+/// checkpoint is written when training went well, unless the last evaluation finds scores that are
+/// not numbers.
 ///
 /// # Errors
 /// Whatever is refused by name: data, ids, a loss that is not finite, a checkpoint that does not

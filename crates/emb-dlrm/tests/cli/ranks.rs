@@ -108,3 +108,72 @@ fn a_checkpoint_of_ranks_is_scored_and_trained_on_by_one_process() {
     let onward = ["--data", &data, "--load", &save, "--epochs", "2", "--world", "1", "--json"];
     assert_eq!(json(&emb(&[&["train"], &onward[..]].concat()))["loaded_steps"], 8);
 }
+
+#[test]
+fn a_model_that_diverged_replaces_no_checkpoint() {
+    let folder = Folder::new("diverged");
+    let data = folder.file("train.tsv", &rows(64));
+    let save = folder.path("model");
+    for ranks in [&["--world", "1"][..], &["--world", "3"]] {
+        let args = ["--data", &data, "--eval", &data, "--batch-size", "16", "--save", &save];
+        json(&train(&[&args[..], ranks, &["--json"]].concat()));
+        let worse = ["--lr", "1e30", "--dense-lr", "1e30", "--steps", "1", "--load", &save];
+        let output = train(&[&args[..], ranks, &worse].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("NaN"), "{}", stderr(&output));
+        let scored = emb(&["eval", "--data", &data, "--load", &save, "--json"]);
+        assert!(scored.status.success(), "{ranks:?}: {}", stderr(&scored));
+    }
+}
+
+#[test]
+fn two_runs_that_save_to_one_folder_take_turns() {
+    let folder = Folder::new("turns");
+    let data = folder.file("train.tsv", &rows(64));
+    let save = folder.path("model");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = ["1", "2", "3"]
+            .map(|seed| {
+                let args = ["--data", &data, "--save", &save, "--seed", seed, "--json"];
+                scope.spawn(move || json(&train(&[&args[..], &["--world", "2"]].concat())))
+            })
+            .into_iter()
+            .collect();
+        for run in runs {
+            assert_eq!(run.join().expect("no panic")["steps"], 1);
+        }
+    });
+    json(&emb(&["eval", "--data", &data, "--load", &save, "--json"]));
+}
+
+#[test]
+fn the_same_number_of_ranks_keeps_what_a_checkpoint_says_of_them() {
+    let folder = Folder::new("same");
+    let data = folder.file("train.tsv", &rows(64));
+    let save = folder.path("model");
+    let ranks = ["--world", "4", "--replicas", "2", "--plan", "row-wise"];
+    let first = train(&[&["--data", &data, "--save", &save, "--json"][..], &ranks].concat());
+    json(&first);
+    let onward = ["train", "--load", &save, "--world", "4", "--json"];
+    let output = emb(&onward);
+    json(&output);
+    assert!(stderr(&output).contains("2 x replicas"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("row_wise"), "{}", stderr(&output));
+    let output = emb(&["train", "--load", &save, "--world", "2", "--json"]);
+    json(&output);
+    assert!(!stderr(&output).contains("row_wise"), "{}", stderr(&output));
+}
+
+#[test]
+fn exchange_figures_are_of_training_alone() {
+    let folder = Folder::new("figures");
+    let data = folder.file("train.tsv", &rows(64));
+    let save = folder.path("model");
+    let args = ["--data", &data, "--world", "2", "--batch-size", "8", "--json"];
+    let alone = json(&train(&args));
+    let more = ["--eval", &data, "--eval-every", "3", "--save", &save];
+    let saved = json(&train(&[&args[..], &more].concat()));
+    for key in ["collectives_per_step", "intra_node_bytes_per_step"] {
+        assert_eq!(alone["exchange"][key], saved["exchange"][key], "{key}");
+    }
+}

@@ -21,6 +21,8 @@ const FILE_HELP: &str = r#"A file has the flags as keys, and tables and features
     lr = 0.001
     init = [-0.01, 0.01]          # uniform; one number: constant
     type = "bf16"                 # f32, f16, bf16
+    placement = "row-wise"        # with --world: table-wise, row-wise, column-wise, data-parallel
+    replicas = 2                  # with --world: of this table
 
     [[feature]]
     name = "C1"                   # the column it reads; or: column = "C1"

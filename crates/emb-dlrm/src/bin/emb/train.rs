@@ -81,7 +81,7 @@ fn describe(config: &Config) -> Result<String> {
                 "{length}, batch {}, seed {}, {}",
                 count(config.batch_size as u64),
                 config.seed,
-                counted(config.threads as u64, "thread")
+                threads(config)
             ),
         ),
     ];
@@ -99,6 +99,12 @@ fn describe(config: &Config) -> Result<String> {
         rows.push(("save", dir.display().to_string()));
     }
     Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
+}
+
+/// How many threads compute.
+fn threads(config: &Config) -> String {
+    let threads = counted(config.threads as u64, "thread");
+    if config.ranks.is_some() { format!("{threads} a rank") } else { threads }
 }
 
 /// How the ranks share the tables.
@@ -217,8 +223,8 @@ fn summary(report: &Report) -> String {
         rows.push((
             "exchange",
             format!(
-                "{:.1} collectives a step, {} in the node and {} between nodes a step, {:.1} s \
-                 (the rank with most)",
+                "{:.1} collectives a step, {} in the node and {} between nodes a step, {:.1} s in \
+                 them, waiting included (the rank with most)",
                 exchange.collectives_per_step,
                 bytes(exchange.intra_node_bytes_per_step as u64),
                 bytes(exchange.inter_node_bytes_per_step as u64),
