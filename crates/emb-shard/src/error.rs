@@ -42,6 +42,12 @@ pub enum Error {
         /// What is wrong, with the value and the valid range.
         what: String,
     },
+    /// An access pattern, or a question about one, that makes no sense.
+    #[error("access: {what}")]
+    BadAccess {
+        /// What is wrong, with the value and the valid range.
+        what: String,
+    },
     /// Two things of one name.
     #[error("two {kind}s are named {name:?}")]
     DuplicateName {

@@ -53,6 +53,8 @@ mod nodes;
 mod row_map;
 mod table;
 
+mod access;
+
 mod build;
 mod plan;
 mod report;
@@ -61,6 +63,7 @@ mod schedule;
 
 mod error;
 
+pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use error::Error;
 pub use ids::{Bytes, ColRange, FeatureId, GroupId, Id, Rank, ReplicaId, RowRange, TableId};
