@@ -48,6 +48,14 @@ pub enum Error {
         /// What is wrong, with the value and the valid range.
         what: String,
     },
+    /// Machines that cannot exist.
+    #[error("topology {topology:?}: {what}")]
+    BadTopology {
+        /// Topology name.
+        topology: String,
+        /// What is wrong, with the level, the value and the valid range.
+        what: String,
+    },
     /// Two things of one name.
     #[error("two {kind}s are named {name:?}")]
     DuplicateName {

@@ -46,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 mod ids;
+mod nearest;
 mod typed_vec;
 
 mod mesh;
@@ -54,6 +55,7 @@ mod row_map;
 mod table;
 
 mod access;
+mod topology;
 
 mod build;
 mod plan;
@@ -66,7 +68,9 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use error::Error;
-pub use ids::{Bytes, ColRange, FeatureId, GroupId, Id, Rank, ReplicaId, RowRange, TableId};
+pub use ids::{
+    Bytes, ColRange, FeatureId, GroupId, Id, LevelId, NodeId, Rank, ReplicaId, RowRange, TableId,
+};
 pub use mesh::{Layout, Mesh};
 pub use nodes::NodeSplit;
 pub use plan::{
@@ -78,6 +82,7 @@ pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};
 pub use schedule::{Collective, Operation, Payload, Schedule, Scope, Stage};
 pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
+pub use topology::{Level, LevelSpec, Topology, TopologySpec, UnitRanks};
 pub use typed_vec::TypedVec;
 
 /// The result of every fallible call of this crate.
