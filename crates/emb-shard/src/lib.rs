@@ -56,6 +56,7 @@ mod table;
 
 mod access;
 mod topology;
+mod workload;
 
 mod build;
 mod plan;
@@ -84,6 +85,9 @@ pub use schedule::{Collective, Operation, Payload, Schedule, Scope, Stage};
 pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
 pub use topology::{Level, LevelSpec, Topology, TopologySpec, UnitRanks};
 pub use typed_vec::TypedVec;
+pub use workload::{
+    Batch, DenseTime, IdType, TableSpec, ValueType, Workload, WorkloadRow, WorkloadSpec,
+};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,10 +1,10 @@
 //! The nearest known name to a misspelt one.
 
-/// `"word" is unknown; did you mean ..? one of: ..`
+/// `unknown; did you mean ..? one of: ..`
 pub(crate) fn unknown(word: &str, known: &[&str]) -> String {
     let meant =
         nearest(word, known).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
-    format!("{word:?} is unknown; {meant}one of: {}", known.join(", "))
+    format!("unknown; {meant}one of: {}", known.join(", "))
 }
 
 /// The known name with the smallest edit distance, when it is near enough to be meant.
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(nearest("gpu", &known), Some("cpu"));
         assert_eq!(nearest("zzzzzzzz", &known), None);
         let text = unknown("gpu", &known);
-        let expected = r#""gpu" is unknown; did you mean "cpu"? one of: dgx-h100, dgx-a100, cpu"#;
+        let expected = r#"unknown; did you mean "cpu"? one of: dgx-h100, dgx-a100, cpu"#;
         assert_eq!(text, expected);
     }
 }
