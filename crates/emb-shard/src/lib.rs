@@ -1,14 +1,20 @@
 //! Where embedding rows live, as plain checked data.
 //!
-//! Four questions every sharded run asks are answered here without a device, a transport or a
+//! The questions every sharded run asks are answered here without a device, a transport or a
 //! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
 //! ([`Mesh`]), which owner has which row ([`RowMap`]), and where every cell of every table lives
-//! ([`Plan`]).
+//! ([`Plan`]). What a plan will cost depends on three more: how often every row is looked up
+//! ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of both
+//! ([`Workload`]).
 //!
 //! ```text
 //!   Tables   [name, rows, dim, ...]            what there is
 //!   Mesh     rank <-> (group, replica set)     who works together
 //!   RowMap   global row <-> (owner, local row) who has what
+//!
+//!   Access   rows by frequency rank            how often a row is looked up
+//!   Topology levels of links, memory, flops    what the ranks run on
+//!   Workload Tables + Access + batch + types   what a step asks for
 //!
 //!   PlanBuilder --placements--+
 //!   PlanFile -----------------+--> PlanSpec --checked--> Plan --> shards of a rank, owner of a cell

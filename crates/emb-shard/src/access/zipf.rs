@@ -11,15 +11,16 @@ use super::frequencies::touched;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Zipf {
     exponent: f64,
-    rows: u64,
     /// Sums of the first `0, 1, .. , HEAD` powers.
     head: Vec<f64>,
     /// Sum of all powers.
     total: f64,
+    /// `ln(1 - p)` of the first [`TOUCHED_HEAD`] ranks.
+    head_logs: Vec<f64>,
 }
 
 /// Powers that are summed one by one. The first term left out of the formula, `f'''''(x) / 30240`,
-/// is below 1e-13 there for every exponent.
+/// is below 2e-13 there for every exponent.
 const HEAD: u64 = 64;
 
 /// Rows whose chance to be touched is summed one by one.
@@ -33,8 +34,10 @@ impl Zipf {
             sum += (x as f64).powf(-exponent);
             head.push(sum);
         }
-        let mut zipf = Self { exponent, rows, head, total: 1.0 };
+        let mut zipf = Self { exponent, head, total: 1.0, head_logs: Vec::new() };
         zipf.total = zipf.power_sum(rows);
+        let logs = (1..=rows.min(TOUCHED_HEAD)).map(|x| (-zipf.at(x as f64)).ln_1p());
+        zipf.head_logs = logs.collect();
         zipf
     }
 
@@ -48,15 +51,19 @@ impl Zipf {
 
     /// Sum over the ranks `start..end` of the chance that `lookups` draws touch them.
     pub(super) fn sum_touched(&self, start: u64, end: u64, lookups: f64) -> f64 {
+        if lookups == 0.0 {
+            return 0.0;
+        }
         // Ranks `start..end` are `x = start + 1..=end`.
         let behind = start.max(TOUCHED_HEAD).min(end);
-        let one_by_one = if end - start <= TOUCHED_HEAD { end } else { behind };
-        let direct: f64 =
-            (start + 1..=one_by_one).map(|x| touched(self.at(x as f64), lookups)).sum();
-        if one_by_one == end {
-            return direct;
+        let logs =
+            &self.head_logs[start.min(TOUCHED_HEAD) as usize..end.min(TOUCHED_HEAD) as usize];
+        let hot: f64 = logs.iter().map(|log| -(lookups * log).exp_m1()).sum();
+        if end - behind > TOUCHED_HEAD {
+            return hot + self.touched_tail(behind as f64 + 1.0, end as f64, lookups);
         }
-        direct + self.touched_tail(one_by_one as f64 + 1.0, end as f64, lookups)
+        let one_by_one = (behind + 1..=end).map(|x| touched(self.at(x as f64), lookups));
+        hot + one_by_one.sum::<f64>()
     }
 
     /// Probability at `x`, from 1.
