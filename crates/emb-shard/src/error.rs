@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use crate::{DoesNotFit, PlanFault};
+use crate::{Batch, DoesNotFit, PlanFault};
 
 /// What went wrong, with the names and values a person needs to find it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -41,6 +41,36 @@ pub enum Error {
         table: String,
         /// What is wrong, with the value and the valid range.
         what: String,
+    },
+    /// An access pattern, or a question about one, that makes no sense.
+    #[error("access: {what}")]
+    BadAccess {
+        /// What is wrong, with the value and the valid range.
+        what: String,
+    },
+    /// Machines that cannot exist.
+    #[error("topology {topology:?}: {what}")]
+    BadTopology {
+        /// Topology name.
+        topology: String,
+        /// What is wrong, with the level, the value and the valid range.
+        what: String,
+    },
+    /// A workload that cannot exist.
+    #[error("workload {workload:?}: {what}")]
+    BadWorkload {
+        /// Workload name.
+        workload: String,
+        /// What is wrong, with the value and the valid range.
+        what: String,
+    },
+    /// A batch that so many ranks cannot have.
+    #[error("{}", batch_text(*.batch, *.world))]
+    BatchOfRanks {
+        /// The batch.
+        batch: Batch,
+        /// Ranks.
+        world: u32,
     },
     /// Two things of one name.
     #[error("two {kind}s are named {name:?}")]
@@ -225,4 +255,15 @@ fn quoted(names: &[String]) -> String {
 
 fn tier_text(tier: Option<usize>) -> String {
     tier.map_or_else(String::new, |tier| format!(", tier {tier}"))
+}
+
+fn batch_text(batch: Batch, world: u32) -> String {
+    let samples = match batch {
+        Batch::Global(samples) => format!("{samples} samples of all ranks"),
+        Batch::PerRank(samples) => format!("{samples} samples of each of {world} ranks"),
+    };
+    if world == 0 {
+        return format!("{samples}, and there are no ranks");
+    }
+    format!("{samples} exceed 64 bits")
 }

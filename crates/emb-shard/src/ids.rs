@@ -75,6 +75,10 @@ ids! {
     GroupId = "group";
     /// A replica set, `0..group_ranks`: the ranks that hold the same shards, one in every group.
     ReplicaId = "replica set";
+    /// A node of a [`Topology`](crate::Topology), in order of its ranks.
+    NodeId = "node";
+    /// A level of a [`Topology`](crate::Topology), 0 for the links inside a node.
+    LevelId = "level";
 }
 
 /// Consecutive rows `start..end` of one table.

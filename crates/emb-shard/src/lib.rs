@@ -1,14 +1,20 @@
 //! Where embedding rows live, as plain checked data.
 //!
-//! Four questions every sharded run asks are answered here without a device, a transport or a
+//! The questions every sharded run asks are answered here without a device, a transport or a
 //! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
 //! ([`Mesh`]), which owner has which row ([`RowMap`]), and where every cell of every table lives
-//! ([`Plan`]).
+//! ([`Plan`]). What a plan will cost depends on three more: how often every row is looked up
+//! ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of both
+//! ([`Workload`]).
 //!
 //! ```text
 //!   Tables   [name, rows, dim, ...]            what there is
 //!   Mesh     rank <-> (group, replica set)     who works together
 //!   RowMap   global row <-> (owner, local row) who has what
+//!
+//!   Access   rows by frequency rank            how often a row is looked up
+//!   Topology levels of links, memory, flops    what the ranks run on
+//!   Workload Tables + Access + batch + types   what a step asks for
 //!
 //!   PlanBuilder --placements--+
 //!   PlanFile -----------------+--> PlanSpec --checked--> Plan --> shards of a rank, owner of a cell
@@ -46,12 +52,17 @@
 #![forbid(unsafe_code)]
 
 mod ids;
+mod nearest;
 mod typed_vec;
 
 mod mesh;
 mod nodes;
 mod row_map;
 mod table;
+
+mod access;
+mod topology;
+mod workload;
 
 mod build;
 mod plan;
@@ -61,9 +72,12 @@ mod schedule;
 
 mod error;
 
+pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use error::Error;
-pub use ids::{Bytes, ColRange, FeatureId, GroupId, Id, Rank, ReplicaId, RowRange, TableId};
+pub use ids::{
+    Bytes, ColRange, FeatureId, GroupId, Id, LevelId, NodeId, Rank, ReplicaId, RowRange, TableId,
+};
 pub use mesh::{Layout, Mesh};
 pub use nodes::NodeSplit;
 pub use plan::{
@@ -75,7 +89,11 @@ pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};
 pub use schedule::{Collective, Operation, Payload, Schedule, Scope, Stage};
 pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
+pub use topology::{Level, LevelSpec, Topology, TopologySpec, UnitRanks};
 pub use typed_vec::TypedVec;
+pub use workload::{
+    Batch, DenseTime, IdType, TableSpec, ValueType, Workload, WorkloadRow, WorkloadSpec,
+};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,158 @@
+//! What a run asks for: [`Workload`], tables with the look-ups of a batch, and the dense model.
+//!
+//! ```text
+//!   WorkloadRow  workload,table,rows,dim,pooling   a line of a list of tables (CSV, JSON lines)
+//!        |
+//!   WorkloadSpec  name, batch, types, tables       a file (JSON, TOML), or made in code
+//!        | checked
+//!   Workload --> Tables           what plans are made of
+//!            --> RowFrequencies   how often each row is looked up, by table
+//!            --> Batch, DenseTime, ValueType, IdType
+//! ```
+
+mod row;
+mod spec;
+mod types;
+
+pub use row::WorkloadRow;
+pub use spec::{TableSpec, WorkloadSpec};
+pub use types::{Batch, DenseTime, IdType, ValueType};
+
+use crate::{Error, Result, RowFrequencies, TableId, Tables, TypedVec};
+use serde::{Deserialize, Serialize};
+
+/// Tables, who looks up which of their rows, and the rest of a training step; checked.
+///
+/// ```
+/// use emb_shard::{Access, Batch, TableId, TableSpec, Workload, WorkloadSpec};
+///
+/// let mut spec = WorkloadSpec::new("two tables", Batch::Global(65_536));
+/// spec.access = Access::Zipf { exponent: 1.05 };
+/// spec.tables = vec![TableSpec::new("ads", 10_000_000, 64), TableSpec::new("users", 90_000, 64)];
+/// spec.tables[0].pooling_factor = 20.0;
+/// let workload = Workload::new(spec)?;
+///
+/// // A quarter of the batch looks up 327,680 rows of "ads", fewer than half of them distinct.
+/// let ads = TableId::new(0);
+/// let lookups = workload.lookups(ads, 65_536 / 4)?;
+/// assert_eq!(lookups, 327_680.0);
+/// assert!(workload.frequencies()[ads].expected_unique(lookups)? < lookups / 2.0);
+/// # Ok::<(), emb_shard::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "WorkloadSpec", into = "WorkloadSpec")]
+pub struct Workload {
+    spec: WorkloadSpec,
+    tables: Tables,
+    frequencies: TypedVec<TableId, RowFrequencies>,
+}
+
+impl Workload {
+    /// Checks what `spec` says.
+    ///
+    /// # Errors
+    /// By table: what [`Table::new`](crate::Table::new), [`Tables::new`] and
+    /// [`RowFrequencies::new`] refuse. By workload: no name, no tables, an empty batch, rows stored
+    /// as 8-bit integers, a time of the dense model that is negative or not finite.
+    pub fn new(spec: WorkloadSpec) -> Result<Self> {
+        if let Some(what) = fault(&spec) {
+            return Err(Error::BadWorkload { workload: spec.name, what });
+        }
+        let tables = spec.tables.iter().map(|table| table.table(&spec));
+        let tables = Tables::new(tables.collect::<Result<_>>()?)?;
+        let frequencies = spec.tables.iter().map(|table| {
+            let access = table.access.as_ref().unwrap_or(&spec.access);
+            RowFrequencies::new(access, table.rows).map_err(|error| Error::BadTable {
+                table: table.name.clone(),
+                what: error.to_string(),
+            })
+        });
+        let frequencies = TypedVec::new(frequencies.collect::<Result<_>>()?)?;
+        Ok(Self { spec, tables, frequencies })
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The tables, with the bytes of stored weights and of optimizer state.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// How often the rows of every table are looked up.
+    pub fn frequencies(&self) -> &TypedVec<TableId, RowFrequencies> {
+        &self.frequencies
+    }
+
+    /// Samples of a step.
+    pub fn batch(&self) -> Batch {
+        self.spec.batch
+    }
+
+    /// Type of stored weights.
+    pub fn rows(&self) -> ValueType {
+        self.spec.rows
+    }
+
+    /// Type of ids, in memory and on the wire.
+    pub fn ids(&self) -> IdType {
+        self.spec.ids
+    }
+
+    /// Type of rows, pooled sums and their gradients on the wire.
+    pub fn outputs(&self) -> ValueType {
+        self.spec.outputs
+    }
+
+    /// Time of the dense model.
+    pub fn dense(&self) -> DenseTime {
+        self.spec.dense
+    }
+
+    /// Mean number of rows of `table` that all its features look up for `samples` samples.
+    ///
+    /// # Errors
+    /// A table that is not there.
+    pub fn lookups(&self, table: TableId, samples: u64) -> Result<f64> {
+        Ok(self.tables.tables().get(table)?.lookups() * samples as f64)
+    }
+}
+
+fn fault(spec: &WorkloadSpec) -> Option<String> {
+    if spec.name.is_empty() {
+        return Some("needs a name".into());
+    }
+    if spec.tables.is_empty() {
+        return Some("has no tables".into());
+    }
+    if let Batch::Global(0) | Batch::PerRank(0) = spec.batch {
+        return Some("a batch of 0 samples: must be at least 1".into());
+    }
+    if spec.rows == ValueType::Int8Rowwise {
+        return Some("rows of int8_rowwise: weights are stored as f32, f16 or bf16".into());
+    }
+    let (DenseTime::SecondsPerSample(value) | DenseTime::FlopsPerSample(value)) = spec.dense;
+    if !(value.is_finite() && value >= 0.0) {
+        return Some(format!("a dense model of {value} a sample: must be finite and at least 0"));
+    }
+    None
+}
+
+impl TryFrom<WorkloadSpec> for Workload {
+    type Error = Error;
+
+    fn try_from(spec: WorkloadSpec) -> Result<Self> {
+        Self::new(spec)
+    }
+}
+
+impl From<Workload> for WorkloadSpec {
+    fn from(workload: Workload) -> Self {
+        workload.spec
+    }
+}
+
+#[cfg(test)]
+mod tests;

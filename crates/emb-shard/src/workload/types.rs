@@ -1,0 +1,128 @@
+//! Samples, element types and dense time of a workload.
+
+use crate::{Error, Rank, Result};
+use serde::{Deserialize, Serialize};
+
+/// Samples of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Batch {
+    /// Of all ranks together: more ranks have less each.
+    Global(u64),
+    /// Of every rank: more ranks have more together.
+    PerRank(u64),
+}
+
+impl Batch {
+    /// Samples of `world` ranks together.
+    ///
+    /// # Errors
+    /// No ranks; more than 64 bits of samples.
+    pub fn global(self, world: u32) -> Result<u64> {
+        let samples = match self {
+            _ if world == 0 => None,
+            Self::Global(samples) => Some(samples),
+            Self::PerRank(samples) => samples.checked_mul(u64::from(world)),
+        };
+        samples.ok_or(Error::BatchOfRanks { batch: self, world })
+    }
+
+    /// Samples of one of `world` ranks: a global batch is shared out so that shares differ by at
+    /// most one, and the first ranks have more.
+    ///
+    /// # Errors
+    /// A rank outside the world.
+    pub fn of_rank(self, rank: Rank, world: u32) -> Result<u64> {
+        let (number, world) = (u64::from(rank.get()), u64::from(world));
+        if number >= world {
+            return Err(Error::NoSuch { kind: "rank", index: number, count: world });
+        }
+        Ok(match self {
+            Self::Global(samples) => samples / world + u64::from(number < samples % world),
+            Self::PerRank(samples) => samples,
+        })
+    }
+}
+
+/// Type of the values of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueType {
+    /// 4 bytes.
+    #[default]
+    F32,
+    /// 2 bytes.
+    F16,
+    /// 2 bytes.
+    Bf16,
+    /// 1 byte, and 8 bytes of scale and bias a row; on the wire only.
+    Int8Rowwise,
+}
+
+impl ValueType {
+    /// Bytes of one value.
+    pub const fn bytes(self) -> u8 {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::Int8Rowwise => 1,
+        }
+    }
+
+    /// Bytes of a row of `dim` values; the largest 64-bit number where they are more.
+    pub const fn row_bytes(self, dim: usize) -> u64 {
+        let suffix = match self {
+            Self::Int8Rowwise => 8,
+            _ => 0,
+        };
+        (dim as u64).saturating_mul(self.bytes() as u64).saturating_add(suffix)
+    }
+}
+
+/// Type of ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdType {
+    /// 4 bytes.
+    I32,
+    /// 8 bytes.
+    #[default]
+    I64,
+}
+
+impl IdType {
+    /// Bytes of one id.
+    pub const fn bytes(self) -> u8 {
+        match self {
+            Self::I32 => 4,
+            Self::I64 => 8,
+        }
+    }
+}
+
+/// Time that a rank spends in the dense model, forward and backward, beside the embeddings.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DenseTime {
+    /// As measured: seconds for each sample of the rank.
+    SecondsPerSample(f64),
+    /// As counted: floating-point operations for each sample of the rank.
+    FlopsPerSample(f64),
+}
+
+impl Default for DenseTime {
+    /// None.
+    fn default() -> Self {
+        Self::SecondsPerSample(0.0)
+    }
+}
+
+impl DenseTime {
+    /// Seconds for `samples` samples on a rank of `flops` operations a second.
+    pub fn seconds(self, samples: u64, flops: f64) -> f64 {
+        match self {
+            Self::SecondsPerSample(seconds) => seconds * samples as f64,
+            Self::FlopsPerSample(operations) => operations * samples as f64 / flops,
+        }
+    }
+}
