@@ -119,12 +119,8 @@ impl<E: Element, R: RowRule> Kernel for ApplyKernel<'_, '_, E, R> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { rule, touched, buffer, .. } = self;
-        match touched.table.dim {
-            64 => apply_rows::<E, R, 64>(rule, touched, buffer),
-            128 => apply_rows::<E, R, 128>(rule, touched, buffer),
-            _ => apply_rows::<E, R, 0>(rule, touched, buffer),
-        }
+        // Cut columns have any width: copies for common dims would only lengthen the build.
+        apply_rows::<E, R, 0>(self.rule, self.touched, self.buffer);
     }
 }
 
@@ -142,7 +138,8 @@ impl<E: Element> RuleVisitor for ApplyRun<'_, '_, E> {
 
     fn visit<R: RowRule>(self, rule: R) {
         let (instructions, _) = (self.instructions, self.stored);
-        if self.run.is_plain() {
+        // As many kernels as pay: 16-bit rows are bound by their rounding.
+        if self.run.is_plain() && E::DTYPE == Dtype::F32 {
             dispatch(instructions, RunKernel::<E, R, true> { rule, of: self });
         } else {
             dispatch(instructions, RunKernel::<E, R, false> { rule, of: self });
