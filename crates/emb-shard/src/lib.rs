@@ -79,6 +79,7 @@ pub use ids::{
     Bytes, ColRange, FeatureId, GroupId, Id, LevelId, NodeId, Rank, ReplicaId, RowRange, TableId,
 };
 pub use mesh::{Layout, Mesh};
+pub use nearest::nearest;
 pub use nodes::NodeSplit;
 pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,

@@ -1,4 +1,4 @@
-//! The nearest known name to a misspelt one.
+//! The nearest known name to a misspelt one, for errors.
 
 /// `unknown; did you mean ..? one of: ..`
 pub(crate) fn unknown(word: &str, known: &[&str]) -> String {
@@ -7,8 +7,9 @@ pub(crate) fn unknown(word: &str, known: &[&str]) -> String {
     format!("unknown; {meant}one of: {}", known.join(", "))
 }
 
-/// The known name with the smallest edit distance, when it is near enough to be meant.
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The known name with the smallest edit distance (Levenshtein, over characters), when it is near
+/// enough to be meant: at most half of `word`, or 2. Of equally near ones the first.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let limit = (word.chars().count() / 2).max(2);
     let near = known.iter().map(|name| (distance(word, name), *name));
     near.filter(|(distance, _)| *distance <= limit)
@@ -39,6 +40,8 @@ mod tests {
     #[test]
     fn a_misspelt_name_finds_its_neighbour_and_nonsense_finds_none() {
         assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("same", "same"), 0);
         let known = ["dgx-h100", "dgx-a100", "cpu"];
         assert_eq!(nearest("dgx_h100", &known), Some("dgx-h100"));
         assert_eq!(nearest("gpu", &known), Some("cpu"));
