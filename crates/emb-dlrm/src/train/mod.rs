@@ -5,6 +5,7 @@ mod evaluate;
 #[cfg(feature = "data")]
 mod observer;
 #[cfg(feature = "data")]
+mod queue;
 mod rank;
 mod reduce;
 #[cfg(feature = "data")]

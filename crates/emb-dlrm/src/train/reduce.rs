@@ -1,11 +1,11 @@
 //! Dense gradients summed over the ranks while the backward pass goes on: [`DenseReducer`].
 
+use super::queue::{Giver, Taker, queue};
 use crate::model::Dense;
 use crate::{Error, Result};
 use emb_comm::Collective;
 use emb_kernels::Backend;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Parts of the gradients that can be under way at once.
@@ -19,14 +19,15 @@ const IN_FLIGHT: usize = 8;
 #[derive(Debug)]
 pub(super) struct DenseReducer {
     /// `None` once closed.
-    jobs: Option<SyncSender<Job>>,
-    sums: Receiver<Result<Job, emb_comm::Error>>,
+    jobs: Option<Giver<Job>>,
+    sums: Taker<Result<Job, emb_comm::Error>>,
     thread: Option<JoinHandle<()>>,
     pending: usize,
     spare: Vec<Vec<f32>>,
 }
 
 /// A part of the gradients.
+#[derive(Debug)]
 struct Job {
     step: u64,
     part: Range<usize>,
@@ -41,8 +42,8 @@ impl DenseReducer {
     pub(super) fn new<C: Collective + 'static>(world: &mut C) -> Result<Self> {
         let rank = world.rank();
         let ranks = world.duplicate()?;
-        let (jobs, orders) = sync_channel(IN_FLIGHT);
-        let (answers, sums) = sync_channel(IN_FLIGHT);
+        let (jobs, orders) = queue(IN_FLIGHT);
+        let (answers, sums) = queue(IN_FLIGHT);
         let thread = std::thread::Builder::new()
             .name(format!("dense {rank}"))
             .spawn(move || work(ranks, &orders, &answers))
@@ -67,7 +68,7 @@ impl DenseReducer {
         backend.download(B::view(&dense.gradients, part.clone()), &mut values)?;
         let sent = self.jobs.as_ref().is_some_and(|jobs| {
             let job = Job { step, part, values };
-            jobs.send(job).is_ok()
+            jobs.give(job).is_ok()
         });
         if sent {
             self.pending += 1;
@@ -86,7 +87,7 @@ impl DenseReducer {
         dense: &mut Dense<B>,
     ) -> Result<()> {
         while self.pending > 0 {
-            let job = self.sums.recv().map_err(|_| gone())??;
+            let job = self.sums.take().ok_or_else(gone)??;
             self.pending -= 1;
             backend.upload(&job.values, B::view_mut(&mut dense.gradients, job.part))?;
             self.spare.push(job.values);
@@ -97,10 +98,10 @@ impl DenseReducer {
     /// Why the thread ended: the last of its answers.
     fn failure(&mut self) -> Error {
         loop {
-            match self.sums.recv() {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => return error.into(),
-                Err(_) => return gone(),
+            match self.sums.take() {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error.into(),
+                None => return gone(),
             }
         }
     }
@@ -114,14 +115,14 @@ fn gone() -> Error {
 /// Sums until there are no more jobs, or one fails.
 fn work<C: Collective>(
     mut ranks: C,
-    jobs: &Receiver<Job>,
-    sums: &SyncSender<Result<Job, emb_comm::Error>>,
+    jobs: &Taker<Job>,
+    sums: &Giver<Result<Job, emb_comm::Error>>,
 ) {
-    for mut job in jobs {
+    while let Some(mut job) = jobs.take() {
         ranks.set_step(job.step);
         let summed = ranks.all_reduce(&mut job.values[..]);
         let failed = summed.is_err();
-        if sums.send(summed.map(|()| job)).is_err() || failed {
+        if sums.give(summed.map(|()| job)).is_err() || failed {
             return;
         }
     }
