@@ -64,6 +64,12 @@ pub enum Error {
         /// What is wrong, with the value and the valid range.
         what: String,
     },
+    /// A constraint on plans that cannot be met.
+    #[error("constraint: {what}")]
+    Constraint {
+        /// What is wrong, with the table, the value and the valid range.
+        what: String,
+    },
     /// A batch that so many ranks cannot have.
     #[error("{}", batch_text(*.batch, *.world))]
     BatchOfRanks {

@@ -1,6 +1,7 @@
 //! Names for numbers that must not mix: ids, ranges and bytes.
 
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A number that names one thing of a kind and indexes a [`TypedVec`](crate::TypedVec).
@@ -177,7 +178,10 @@ impl fmt::Display for ColRange {
 }
 
 /// An amount of memory or traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Bytes(u64);
 
 impl Bytes {

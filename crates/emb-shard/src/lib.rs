@@ -66,6 +66,7 @@ mod workload;
 
 mod build;
 mod plan;
+mod planner;
 mod report;
 mod route;
 mod schedule;
@@ -85,6 +86,7 @@ pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
+pub use planner::{Constraints, Kind, Objective, Planner, Task};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};
@@ -93,7 +95,7 @@ pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
 pub use topology::{Level, LevelSpec, Topology, TopologySpec, UnitRanks};
 pub use typed_vec::TypedVec;
 pub use workload::{
-    Batch, DenseTime, IdType, TableSpec, ValueType, Workload, WorkloadRow, WorkloadSpec,
+    Batch, DenseModel, DenseTime, IdType, TableSpec, ValueType, Workload, WorkloadRow, WorkloadSpec,
 };
 
 /// The result of every fallible call of this crate.

@@ -142,6 +142,11 @@ impl Topology {
         Ok(outside - inside)
     }
 
+    /// First rank of every node, then the number of ranks.
+    pub fn node_starts(&self) -> &[u32] {
+        self.levels[0].starts()
+    }
+
     /// Units of the innermost level.
     pub fn nodes(&self) -> u32 {
         self.levels[0].units()

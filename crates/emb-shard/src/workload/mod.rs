@@ -16,7 +16,7 @@ mod types;
 
 pub use row::WorkloadRow;
 pub use spec::{TableSpec, WorkloadSpec};
-pub use types::{Batch, DenseTime, IdType, ValueType};
+pub use types::{Batch, DenseModel, DenseTime, IdType, ValueType};
 
 use crate::{Error, Result, RowFrequencies, TableId, Tables, TypedVec};
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,16 @@ impl Workload {
     /// Type of rows, pooled sums and their gradients on the wire.
     pub fn outputs(&self) -> ValueType {
         self.spec.outputs
+    }
+
+    /// Bytes of the length of a bag on the wire; 0 where they are not counted.
+    pub fn length_bytes(&self) -> u8 {
+        self.spec.length_bytes
+    }
+
+    /// Memory and gradients of the dense model.
+    pub fn dense_model(&self) -> DenseModel {
+        self.spec.dense_model
     }
 
     /// Time of the dense model.

@@ -1,7 +1,7 @@
 //! A workload as a file says it: [`WorkloadSpec`].
 
 use super::row::WorkloadRow;
-use super::types::{Batch, DenseTime, IdType, ValueType};
+use super::types::{Batch, DenseModel, DenseTime, IdType, ValueType};
 use crate::nearest::unknown;
 use crate::{Access, Error, Pooling, Result, StateBytes, Table, TableOptions};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,10 @@ pub struct WorkloadSpec {
     /// Type of ids.
     #[serde(default)]
     pub ids: IdType,
+    /// Bytes of the length of a bag, which travels to every owner with the bag's ids; 0 where
+    /// lengths are not counted, as in the published figures of `EMBark`.
+    #[serde(default = "length_bytes")]
+    pub length_bytes: u8,
     /// Type of rows, pooled sums and their gradients on the wire.
     #[serde(default)]
     pub outputs: ValueType,
@@ -46,6 +50,9 @@ pub struct WorkloadSpec {
     /// Time of the dense model.
     #[serde(default)]
     pub dense: DenseTime,
+    /// Memory and gradients of the dense model.
+    #[serde(default)]
+    pub dense_model: DenseModel,
     /// How look-ups spread over the rows of tables that do not say so themselves.
     #[serde(default)]
     pub access: Access,
@@ -81,6 +88,11 @@ fn one() -> f64 {
     1.0
 }
 
+/// As `emb train` sends them: in 64 bits.
+fn length_bytes() -> u8 {
+    8
+}
+
 impl WorkloadSpec {
     /// A workload without tables: `f32` rows and outputs, 64-bit ids, no optimizer state, no dense
     /// time, uniform access.
@@ -90,9 +102,11 @@ impl WorkloadSpec {
             batch,
             rows: ValueType::default(),
             ids: IdType::default(),
+            length_bytes: length_bytes(),
             outputs: ValueType::default(),
             state: StateBytes::default(),
             dense: DenseTime::default(),
+            dense_model: DenseModel::default(),
             access: Access::default(),
             tables: Vec::new(),
         }

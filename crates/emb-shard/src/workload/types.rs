@@ -126,3 +126,15 @@ impl DenseTime {
         }
     }
 }
+
+/// What the dense model takes beside its [time](DenseTime).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DenseModel {
+    /// Bytes of gradients that are summed over all ranks every step.
+    pub gradient_bytes: u64,
+    /// Bytes of memory of every rank: weights, gradients, optimizer state.
+    pub memory_bytes: u64,
+    /// Bytes of memory for each sample of the rank: activations.
+    pub memory_bytes_per_sample: u64,
+}
