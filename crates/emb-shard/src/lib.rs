@@ -86,7 +86,10 @@ pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
-pub use planner::{Constraints, Kind, Objective, Planner, Task};
+pub use planner::{
+    Constraints, Greedy, GreedyBy, Kind, Objective, Planner, Random, TableRowWise, Task, TorchRec,
+    TorchRecConstants, baselines,
+};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};

@@ -9,8 +9,12 @@
 //! refused with the table that does not fit and the bytes it is short of
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
+mod baseline;
 mod task;
 
+pub use baseline::{
+    Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
+};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};

@@ -1,0 +1,34 @@
+//! Planners that others published, to compare with: [`baselines`].
+//!
+//! ```text
+//!   random            Random        whole tables, anywhere with room
+//!   greedy-*          Greedy        whole tables, heavy ones first, by one of four costs
+//!   table-row-wise    TableRowWise  tables over nodes in turn, rows over the ranks of a node
+//!   torchrec          TorchRec      all of its sharding types, by its formulas
+//! ```
+//!
+//! They decide as their sources do, with two differences that make their plans comparable: bytes
+//! of weights and optimizer state are exact and kept within the budget of the [`Task`](crate::Task),
+//! and its constraints hold.
+
+mod given;
+mod greedy;
+mod random;
+mod table_row_wise;
+mod torchrec;
+
+pub use greedy::{Greedy, GreedyBy};
+pub use random::Random;
+pub use table_row_wise::TableRowWise;
+pub use torchrec::{TorchRec, TorchRecConstants};
+
+use crate::Planner;
+
+/// All baselines with the choices of their sources, each named once.
+pub fn baselines() -> Vec<Box<dyn Planner>> {
+    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(Random::default())];
+    all.extend(GreedyBy::ALL.map(|by| Box::new(Greedy { by }) as Box<dyn Planner>));
+    all.push(Box::new(TableRowWise));
+    all.push(Box::new(TorchRec::default()));
+    all
+}
