@@ -1,6 +1,6 @@
 //! What the samples of a step ask of a tier, whoever owns its rows: [`Demand`].
 
-use crate::{Result, RowFrequencies, RowMap, RowMapKind, RowRange, TableId, Workload};
+use crate::{Id, Result, RowFrequencies, RowMap, RowMapKind, RowRange, TableId, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Demands {
     }
 
     /// The parts of `map`, a map of the rows `rows`. `ordered` says that the rows are in the order
-    /// of their frequency; else hot rows are anywhere.
+    /// of their frequency and dealt out in turn; else hot rows are anywhere.
     pub(super) fn parts(
         &mut self,
         workload: &Workload,
@@ -85,18 +85,17 @@ impl Demands {
             RowMapKind::Modulo { owners } => RowMapKey::Modulo(owners),
             RowMapKind::Range(starts) => RowMapKey::Range(starts.into()),
             // After a permutation hot rows are anywhere.
-            RowMapKind::Permuted { then, .. } => return self.parts(workload, table, rows, false, then),
+            RowMapKind::Permuted { then, .. } => {
+                return self.parts(workload, table, rows, false, then);
+            }
         };
         let key = (table, rows, ordered, key);
         if let Some(known) = self.parts.get(&key) {
             return Ok(Arc::clone(known));
         }
         let frequencies = &workload.frequencies()[table];
-        let parts: Arc<[Part]> = match map.kind() {
-            RowMapKind::Range(starts) if ordered => in_order(frequencies, rows, starts)?,
-            _ => spread(frequencies, rows, map, if ordered { 0 } else { table.get() as usize })?,
-        }
-        .into();
+        let first = if ordered { 0 } else { table.index() };
+        let parts: Arc<[Part]> = spread(frequencies, rows, map, first)?.into();
         self.parts.insert(key, Arc::clone(&parts));
         Ok(parts)
     }
@@ -129,21 +128,6 @@ fn demand(
 /// Part of the look-ups that the rows of these frequency ranks take.
 fn share(frequencies: &RowFrequencies, start: u64, end: u64) -> f64 {
     (frequencies.share_of_top(end) - frequencies.share_of_top(start)).max(0.0)
-}
-
-/// Parts that are ranges of the order of frequency: the first has the hottest rows.
-fn in_order(frequencies: &RowFrequencies, rows: RowRange, starts: &[u64]) -> Result<Vec<Part>> {
-    let all = share(frequencies, rows.start(), rows.end());
-    // Distinct rows depend on the number of look-ups; the shares of one look-up are the limit for
-    // few, those of the rows the limit for many. Look-ups of cold parts rarely repeat.
-    let parts = starts.windows(2).map(|pair| {
-        let (start, end) = (rows.start() + pair[0], rows.start() + pair[1]);
-        let part = share(frequencies, start, end);
-        let lookups = if all > 0.0 { part / all } else { 0.0 };
-        let distinct = (pair[1] - pair[0]) as f64 / rows.rows() as f64;
-        Part { rows: pair[1] - pair[0], lookups, distinct }
-    });
-    Ok(parts.collect())
 }
 
 /// Parts that have their rows from anywhere in the order of frequency: as many of the hottest rows
