@@ -92,8 +92,8 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Constraints, Greedy, GreedyBy, Kind, Objective, Planner, Random, TableRowWise, Task, TorchRec,
-    TorchRecConstants, baselines,
+    Beam, Constraints, Greedy, GreedyBy, Kind, Objective, Planner, Random, TableRowWise, Task,
+    TorchRec, TorchRecConstants, baselines,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

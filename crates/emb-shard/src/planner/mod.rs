@@ -13,7 +13,7 @@ mod baseline;
 mod task;
 
 pub use baseline::{
-    Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
+    Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
 pub use task::{Constraints, Kind, Objective, Task};
 

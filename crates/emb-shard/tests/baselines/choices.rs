@@ -2,8 +2,8 @@
 
 use crate::common::{Shape, bytes_by_rank, kinds, machines, named, positions, workload};
 use emb_shard::{
-    Constraints, Exchange, Greedy, GreedyBy, Kind, Layout, Path, Per, Plan, Planner, Random, Task,
-    Topology,
+    Beam, Constraints, CostModel, Exchange, Greedy, GreedyBy, Kind, Layout, Path, Per, Plan,
+    Planner, Random, StepModel, Task, Topology,
 };
 
 const PLENTY: u64 = 1 << 40;
@@ -166,4 +166,36 @@ fn groups_repeat_what_was_planned_for_one() {
         let bytes = bytes_by_rank(&plan);
         assert_eq!(bytes[..4], bytes[4..], "{}", planner.name());
     }
+}
+
+#[test]
+fn beam_halves_columns_of_a_table_too_large_for_a_rank() {
+    // 1,000 rows of 64 columns and 4 bytes of state: 260,000 bytes whole, 132,000 by halves.
+    let shapes = [(1_000, 64, 5.0, true), (10, 4, 1.0, true)];
+    let (workload, topology) = (workload(&shapes), machines(&[2], 140_000));
+    let plan = named("beam").plan(&Task::new(&workload, &topology)).expect("halves fit");
+    assert_eq!(kinds(&plan), ["column_wise", "table_wise"]);
+    let mut owners: Vec<u32> = positions(&plan, 0).concat();
+    owners.sort_unstable();
+    assert_eq!(owners, [0, 1]);
+    // Halves of 12 columns would be of 6, no multiple of four.
+    let topology = machines(&[2], 40_000);
+    let odd = self::workload(&[(1_000, 12, 5.0, true)]);
+    assert!(named("beam").plan(&Task::new(&odd, &topology)).is_err());
+    let even = self::workload(&[(1_000, 16, 5.0, true)]);
+    assert!(named("beam").plan(&Task::new(&even, &topology)).is_ok());
+}
+
+#[test]
+fn beam_costs_no_more_than_its_greedy_start() {
+    let shapes: Vec<Shape> = (1..12).map(|n| (n * 1_000, 64, n as f64, true)).collect();
+    let (workload, topology) = (workload(&shapes), machines(&[4], PLENTY));
+    let task = Task::new(&workload, &topology);
+    let seconds = |beam: &Beam| {
+        let plan = beam.plan(&task).expect("room");
+        let estimate = StepModel::default().estimate(&plan, &workload, &topology);
+        estimate.expect("its own plan").step_seconds()
+    };
+    let (without, with) = (Beam { splits: 0, ..Beam::default() }, Beam::default());
+    assert!(seconds(&with) < seconds(&without), "splits even out what whole tables cannot");
 }

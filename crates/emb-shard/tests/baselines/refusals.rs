@@ -34,7 +34,7 @@ fn u30_reserved_bytes_are_no_room() {
 
 #[test]
 fn kinds_that_a_planner_does_not_make_are_refused_by_name() {
-    let (workload, topology) = (workload(&[(1_000, 8, 1.0, true)]), machines(&[2, 2], 1 << 30));
+    let (workload, topology) = (workload(&[(1_000, 6, 1.0, true)]), machines(&[2, 2], 1 << 30));
     let mut task = Task::new(&workload, &topology);
     task.constraints.kinds = Some([Kind::ColumnWise].into());
     for planner in baselines() {

@@ -10,7 +10,7 @@ use crate::{
 pub(super) struct Given<'a> {
     task: &'a Task<'a>,
     pub(super) mesh: Mesh,
-    node_ranks: u32,
+    pub(super) node_ranks: u32,
     pinned: Vec<Option<u32>>,
 }
 
@@ -158,14 +158,25 @@ impl<'a> Given<'a> {
     /// A kind of placement that the task does not allow, by table; all that [`Plan::new`] refuses.
     pub(super) fn plan(&self, assigned: &[Assigned], sequence: Exchange) -> Result<Plan> {
         let mut tables = Vec::with_capacity(assigned.len());
-        for (number, (table, assigned)) in self.tables().iter().zip(assigned).enumerate() {
-            let tier = self.tier(table, assigned, sequence)?;
-            self.check_kind(number, &tier)?;
-            let table = table.name().to_owned();
-            tables.push(TablePlan { table, order: None, tiers: vec![tier] });
+        for (number, assigned) in assigned.iter().enumerate() {
+            let table = self.table(number, assigned, sequence)?;
+            self.check_kind(number, &table.tiers[0])?;
+            tables.push(table);
         }
         let (world, node_ranks) = (self.mesh.world(), self.node_ranks);
         Plan::new(self.task.workload.tables(), PlanSpec { world, node_ranks, tables })
+    }
+
+    /// One table put where `assigned` says.
+    pub(super) fn table(
+        &self,
+        number: usize,
+        assigned: &Assigned,
+        sequence: Exchange,
+    ) -> Result<TablePlan> {
+        let table = &self.tables()[number];
+        let tiers = vec![self.tier(table, assigned, sequence)?];
+        Ok(TablePlan { table: table.name().to_owned(), order: None, tiers })
     }
 
     fn tier(&self, table: &Table, assigned: &Assigned, sequence: Exchange) -> Result<Tier> {
