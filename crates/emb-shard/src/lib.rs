@@ -91,7 +91,7 @@ pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
-pub use planner::{Constraints, Kind, Objective, Planner, Task};
+pub use planner::{Constraints, Kind, Lattice, Objective, Planned, Planner, Task};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};

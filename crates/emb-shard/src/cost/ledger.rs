@@ -6,6 +6,7 @@ use super::model::StepModel;
 use super::price;
 use super::shape::MeshShape;
 use super::shard::{Adding, Loads};
+use super::typical::MeshRates;
 use super::volume::Volumes;
 use super::{Estimate, Parts};
 use crate::{Bytes, Id, Mesh, Result, TableId, TablePlan, Topology, Workload};
@@ -47,7 +48,9 @@ pub struct Ledger<'a> {
     /// Samples of a rank, a mean.
     pub(super) samples: f64,
     pub(super) meshes: Vec<Placed>,
-    demands: Demands,
+    pub(super) demands: Demands,
+    /// What bytes take, by mesh.
+    pub(super) rates: Vec<MeshRates>,
 }
 
 /// The tables over one mesh.
@@ -84,6 +87,7 @@ impl<'a> Ledger<'a> {
             samples: workload.batch().global(world)? as f64 / f64::from(world),
             meshes: Vec::new(),
             demands: Demands::default(),
+            rates: Vec::new(),
         })
     }
 
@@ -114,6 +118,13 @@ impl<'a> Ledger<'a> {
         price::parts(self)
     }
 
+    /// Mean seconds that ranks are busy with the tables added so far: a lower bound of what any
+    /// balance of the same placements can reach.
+    pub fn mean_seconds(&mut self) -> f64 {
+        self.freshen();
+        price::mean(self)
+    }
+
     /// Bytes of the fullest rank: tables, state and buffers, and the dense model.
     pub fn peak_bytes(&mut self) -> Bytes {
         self.freshen();
@@ -130,6 +141,22 @@ impl<'a> Ledger<'a> {
     pub fn estimate(&mut self) -> Estimate {
         self.freshen();
         price::estimate(self)
+    }
+
+    /// The seconds by part, and the sum of squares of what ranks are busy with.
+    pub(crate) fn parts_and_squares(&mut self) -> (Parts, f64) {
+        self.freshen();
+        price::parts_and_squares(self)
+    }
+
+    /// Seconds by part and peak bytes at every position of the groups of `mesh`.
+    pub(crate) fn by_position(&mut self, mesh: Mesh) -> Vec<(Parts, f64)> {
+        self.freshen();
+        price::by_position(self, mesh)
+    }
+
+    pub(super) fn node_ranks(&self) -> u32 {
+        self.node_ranks
     }
 
     fn change(&mut self, table: TableId, placed: &TablePlan, sign: f64) -> Result<()> {

@@ -36,7 +36,7 @@ pub(super) struct Adding<'a> {
 
 /// What one rank of a group asks of one shard.
 #[derive(Clone, Copy)]
-struct Asked {
+pub(super) struct Asked {
     /// Bags, in every one of which the shard may have rows.
     bags: f64,
     lookups: f64,
@@ -117,7 +117,7 @@ impl Adding<'_> {
     }
 
     /// What a shard asks of its owner, and the channels that belong to the owner alone.
-    fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
+    pub(super) fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
         let group = f64::from(self.shape.mesh.group_ranks());
         let id = f64::from(self.workload.ids().bytes());
         let lengths = asked.bags * f64::from(self.workload.length_bytes());
@@ -240,7 +240,7 @@ impl Adding<'_> {
     }
 
     /// Rows that arrived are pooled, and gradients of bags are summed by row before they leave.
-    fn arrived(&self, width: usize, demand: Demand) -> Load {
+    pub(super) fn arrived(&self, width: usize, demand: Demand) -> Load {
         let row = width as f64 * 4.0;
         let sent = self.workload.outputs().row_bytes(width) as f64;
         let rows = match self.tier.exchange {
@@ -265,7 +265,7 @@ impl Adding<'_> {
 }
 
 impl Asked {
-    fn of(demand: Demand, part: &Part) -> Self {
+    pub(super) fn of(demand: Demand, part: &Part) -> Self {
         // No part can be asked for more distinct rows than it has.
         let distinct = |all: f64| (all * part.distinct).min(part.rows as f64);
         Self {
