@@ -77,8 +77,8 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    CostModel, CostOptions, Estimate, Ledger, LevelBytes, Overlap, Parts, PeakBytes, RankEstimate,
-    StepModel,
+    CostModel, CostOptions, Estimate, GradientSum, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
+    RankEstimate, StepModel,
 };
 pub use error::Error;
 pub use ids::{

@@ -131,7 +131,7 @@ impl<'a> Ledger<'a> {
         price::peak(self)
     }
 
-    /// Bytes that the busiest rank sends or receives outside its node.
+    /// Bytes that the mean rank sends outside its node.
     pub fn inter_node_bytes(&mut self) -> f64 {
         self.freshen();
         price::inter_node(self)
@@ -165,7 +165,8 @@ impl<'a> Ledger<'a> {
             let at = self.mesh(tier.mesh)?;
             let Placed { shape, loads, exchanged, synced, stale, .. } = &mut self.meshes[at];
             let (workload, samples) = (self.workload, self.samples);
-            Adding { workload, shape, table, tier, ordered, samples, sign }
+            let sum = self.model.options.gradient_sum;
+            Adding { workload, shape, table, tier, ordered, samples, sum, sign }
                 .run(&mut self.demands, loads)?;
             *stale = true;
             let by = |count: &mut u32, is: bool| {

@@ -59,21 +59,16 @@ pub(super) fn peak(ledger: &Ledger<'_>) -> Bytes {
     Bytes::new(peaks.fold(0.0, f64::max).ceil() as u64)
 }
 
-/// Bytes that the busiest rank sends or receives outside its node.
+/// Bytes that the mean rank sends outside its node: what the network between nodes carries, by
+/// ranks.
 pub(super) fn inter_node(ledger: &Ledger<'_>) -> f64 {
     let outside = ledger.ranks().map(|rank| {
-        let (mut sent, mut received) = (0.0, 0.0);
-        for level in 1..ledger.topology.levels().len() {
-            let mut add = |bytes: LevelBytes| {
-                sent += bytes.sent;
-                received += bytes.received;
-            };
-            add(exchanged(ledger, rank, level));
-            add(synced(ledger, rank, level));
-        }
-        f64::max(sent, received)
+        let levels = 1..ledger.topology.levels().len();
+        let sent = |level| exchanged(ledger, rank, level).sent + synced(ledger, rank, level).sent;
+        (levels.map(sent).sum::<f64>(), 1.0)
     });
-    outside.fold(0.0, f64::max)
+    let (bytes, ranks) = outside.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    bytes / ranks
 }
 
 /// Everything, rank by rank.

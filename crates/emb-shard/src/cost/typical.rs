@@ -36,6 +36,17 @@ pub(crate) struct Typical {
     pub(crate) buffers: f64,
 }
 
+impl Typical {
+    /// Adds another tier of the same table.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ids += other.ids;
+        self.rest += other.rest;
+        self.inter_node += other.inter_node;
+        self.stored += other.stored;
+        self.buffers += other.buffers;
+    }
+}
+
 /// What a byte between an owner and each of its peers takes, as means over the ranks.
 #[derive(Clone, Debug)]
 pub(super) struct MeshRates {
@@ -178,6 +189,7 @@ impl Ledger<'_> {
             tier: &tier,
             ordered: false,
             samples: self.samples,
+            sum: self.model.options.gradient_sum,
             sign: 1.0,
         };
         let dim = workload.tables().tables()[table].dim();

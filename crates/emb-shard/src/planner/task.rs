@@ -24,7 +24,7 @@ pub enum Objective {
     /// Seconds of a training step.
     #[default]
     StepSeconds,
-    /// Bytes that the busiest rank sends or receives outside its node in a step.
+    /// Bytes that the mean rank sends outside its node in a step.
     InterNodeBytes,
     /// Bytes of the fullest rank.
     Memory,

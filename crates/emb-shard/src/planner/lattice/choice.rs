@@ -1,7 +1,7 @@
 //! How a table may be cut, before it is said where its parts go: [`Choice`].
 
 use crate::{
-    Block, ColRange, Exchange, Mesh, Owners, ReplicaSync, Result, RowMap, RowRange, Table,
+    Block, ColRange, Exchange, Layout, Mesh, Owners, ReplicaSync, Result, RowMap, RowRange, Table,
     TablePlan, Tier,
 };
 
@@ -50,7 +50,7 @@ impl Choice {
     pub(super) fn plan(&self, table: &Table, units: &[u32]) -> Result<TablePlan> {
         let mut tiers = Vec::with_capacity(2);
         if self.hot > 0 {
-            let mesh = Mesh::new(self.mesh.world(), 1, self.mesh.layout())?;
+            let mesh = Mesh::new(self.mesh.world(), 1, Layout::Strided)?;
             let columns = ColRange::new(0, table.dim())?;
             let map = RowMap::modulo(self.hot, 1)?;
             tiers.push(Tier {

@@ -49,7 +49,8 @@ pub struct Planned {
 
 /// How much busier than the mean an owner may be, and how much of the exchange of ids counts, in
 /// the first plans that are tried.
-const STARTS: [(f64, f64); 5] = [(1.0, 1.0), (0.25, 1.0), (4.0, 1.0), (1.0, 0.0), (0.05, 1.0)];
+const STARTS: [(f64, f64); 6] =
+    [(1.0, 1.0), (0.25, 1.0), (4.0, 1.0), (1.0, 0.0), (0.05, 1.0), (0.0, 1.0)];
 
 /// Placements that are tried in about a second, times ranks.
 const TRIES: u64 = 4_000_000;

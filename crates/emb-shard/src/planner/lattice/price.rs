@@ -3,7 +3,9 @@
 use super::choice::Choice;
 use super::options;
 use crate::cost::{EvenCut, Typical};
-use crate::{Ledger, Mesh, Objective, Result, RowRange, TableId, Task};
+use crate::{
+    Exchange, Kind, Layout, Ledger, Mesh, Objective, ReplicaSync, Result, RowRange, TableId, Task,
+};
 use std::collections::BTreeMap;
 
 /// A choice with its price.
@@ -19,6 +21,12 @@ pub(super) struct Priced {
     /// The position that the task says.
     pub(super) pinned: Option<u32>,
 }
+
+/// Choices of a table that are tried with their hottest rows on every rank, cheapest first.
+const WITH_HOT: usize = 3;
+
+/// Part of the price that must be left for a second tier to be worth having.
+const PAYS: f64 = 0.995;
 
 /// How much of the exchange of ids counts, `0..=1`: it may run behind the dense model.
 pub(super) type IdsCount = f64;
@@ -47,9 +55,63 @@ pub(super) fn of_table(
         }
     }
     let mut all: Vec<Priced> = cheapest.into_values().collect();
-    // More owners for a higher price never help.
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    if pinned.is_none() && task.allows(Kind::DataParallel) {
+        for number in 0..all.len().min(WITH_HOT) {
+            let hot = with_hot(task, ledger, id, all[number], ids_count)?;
+            all.extend(hot);
+        }
+        all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    }
     Ok(all)
+}
+
+/// The choice with its hottest rows on every rank, as many as are best; `None` where that does not
+/// pay.
+///
+/// Each row pays or does not, and rows that pay come first in the order of frequency (`FlexShard`
+/// reconstruction 1.5), so the price falls and then rises with their number.
+fn with_hot(
+    task: &Task<'_>,
+    ledger: &mut Ledger<'_>,
+    id: TableId,
+    cold: Priced,
+    ids_count: IdsCount,
+) -> Result<Option<Priced>> {
+    let rows = task.workload.tables().tables()[id].rows();
+    if cold.choice.mesh.group_ranks() == 1 || rows < 2 {
+        return Ok(None);
+    }
+    let mut of = |hot: u64| price(task, ledger, id, Choice { hot, ..cold.choice }, ids_count);
+    // Powers of two find the valley, thirds its ground.
+    let mut best = cold;
+    let powers = (0..u64::BITS - rows.leading_zeros()).map(|bit| 1u64 << bit);
+    for hot in powers.filter(|&hot| hot < rows) {
+        let tried = of(hot)?;
+        if tried.mean < best.mean {
+            best = tried;
+        }
+    }
+    let found = best.choice.hot;
+    if found == 0 {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (found / 2, (2 * found).min(rows - 1));
+    while high - low > (low / 32).max(2) {
+        let third = (high - low) / 3;
+        let (a, b) = (of(low + third)?, of(high - third)?);
+        if a.mean <= b.mean {
+            high -= third;
+        } else {
+            low += third;
+        }
+        for tried in [a, b] {
+            if tried.mean < best.mean {
+                best = tried;
+            }
+        }
+    }
+    Ok((best.mean < cold.mean * PAYS).then_some(best))
 }
 
 /// The price of one choice.
@@ -70,10 +132,26 @@ pub(super) fn price(
         blocks: choice.blocks,
         nodes: if choice.unit > 1 { choice.row_units } else { nodes(task, &choice) },
     };
-    let typical = ledger.typical(id, &cut)?;
+    let mut typical = ledger.typical(id, &cut)?;
+    if choice.hot > 0 {
+        typical.add(&ledger.typical(id, &hot_cut(&choice)?)?);
+    }
     let mean = amount(task.objective, &typical, ids_count);
     let share = f64::from(choice.mesh.group_ranks()) / f64::from(choice.owners());
     Ok(Priced { choice, mean, owner: mean * share, stored: typical.stored * share, pinned: None })
+}
+
+/// The tier of hot rows.
+fn hot_cut(choice: &Choice) -> Result<EvenCut> {
+    Ok(EvenCut {
+        rows: RowRange::new(0, choice.hot)?,
+        mesh: Mesh::new(choice.mesh.world(), 1, Layout::Strided)?,
+        exchange: Exchange::Local,
+        sync: ReplicaSync::Gradients,
+        row_parts: 1,
+        blocks: 1,
+        nodes: 1,
+    })
 }
 
 /// Nodes that single owners are on: as many as there are, at most all.
