@@ -77,8 +77,8 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    CostModel, CostOptions, Estimate, Ledger, LevelBytes, Overlap, Parts, PeakBytes, RankEstimate,
-    StepModel,
+    CostModel, CostOptions, Estimate, GradientSum, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
+    RankEstimate, StepModel,
 };
 pub use error::Error;
 pub use ids::{
@@ -92,8 +92,8 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Beam, Constraints, Greedy, GreedyBy, Kind, Objective, Planner, Random, TableRowWise, Task,
-    TorchRec, TorchRecConstants, baselines,
+    Beam, Constraints, Greedy, GreedyBy, Kind, Lattice, Objective, Planned, Planner, Random,
+    TableRowWise, Task, TorchRec, TorchRecConstants, baselines,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

@@ -10,11 +10,13 @@
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
 mod baseline;
+mod lattice;
 mod task;
 
 pub use baseline::{
     Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
+pub use lattice::{Lattice, Planned};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};
