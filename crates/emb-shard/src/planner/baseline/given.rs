@@ -147,7 +147,7 @@ impl<'a> Given<'a> {
         has: Bytes,
     ) -> Error {
         let (table, budget) = (&self.tables()[number], self.task.budget());
-        let why = DoesNotFit::new(table, placement, self.mesh, needs, has, budget);
+        let why = DoesNotFit::new(table, placement.name(), self.mesh, needs, has, budget);
         Error::DoesNotFit(Box::new(why))
     }
 
