@@ -109,11 +109,15 @@ fn spread(lookups: &[f64], draw: Draw) -> Vec<[f64; BINS]> {
         for bin in 0..BINS {
             let wanted = LOOKUPS * LOOKUPS_BY_USES[bin] / sum;
             let factor = wanted / cells.iter().map(|table| table[bin]).sum::<f64>();
-            cells.iter_mut().for_each(|table| table[bin] *= factor);
+            for table in &mut cells {
+                table[bin] *= factor;
+            }
         }
         for (table, wanted) in cells.iter_mut().zip(lookups) {
             let factor = wanted / table.iter().sum::<f64>();
-            table.iter_mut().for_each(|cell| *cell *= factor);
+            for cell in table {
+                *cell *= factor;
+            }
         }
     }
     cells
