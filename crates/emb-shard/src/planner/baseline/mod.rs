@@ -10,7 +10,8 @@
 //!
 //! They decide as their sources do, with two differences that make their plans comparable: bytes
 //! of weights and optimizer state are exact and kept within the budget of the [`Task`](crate::Task),
-//! and its constraints hold.
+//! and its constraints hold. As in the sources, what exchanges need beside takes no room, except
+//! for ids and outputs in `TorchRec`: ask a cost model for the peak.
 
 mod beam;
 mod given;
