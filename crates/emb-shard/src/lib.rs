@@ -92,8 +92,9 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Beam, Constraints, Greedy, GreedyBy, Kind, Lattice, Objective, Planned, Planner, Random,
-    TableRowWise, Task, TorchRec, TorchRecConstants, baselines,
+    Alternative, Beam, Constraints, Explanation, Greedy, GreedyBy, Kind, Lattice, Objective,
+    Planned, Planner, Random, TableExplanation, TableRowWise, Task, TorchRec, TorchRecConstants,
+    baselines, explain,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

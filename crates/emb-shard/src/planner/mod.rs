@@ -16,7 +16,7 @@ mod task;
 pub use baseline::{
     Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
-pub use lattice::{Lattice, Planned};
+pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};
