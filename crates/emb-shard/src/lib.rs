@@ -78,7 +78,7 @@ pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
     CostModel, CostOptions, Estimate, GradientSum, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
-    RankEstimate, StepModel,
+    RankEstimate, ReplicaWay, StepModel,
 };
 pub use error::Error;
 pub use ids::{

@@ -10,6 +10,7 @@
 //! one.
 
 mod check;
+mod classes;
 mod demand;
 mod estimate;
 mod ledger;
@@ -25,5 +26,5 @@ mod volume;
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
-pub use options::{CostOptions, GradientSum, Overlap};
+pub use options::{CostOptions, GradientSum, Overlap, ReplicaWay};
 pub(crate) use typical::{EvenCut, Typical};
