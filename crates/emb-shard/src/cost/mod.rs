@@ -19,9 +19,11 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod tiers;
 mod volume;
 
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
 pub use options::{CostOptions, Overlap};
+pub use tiers::{ByLink, Duplicates, GroupSpread, TierCut, TierTraffic, TieredLookups};
