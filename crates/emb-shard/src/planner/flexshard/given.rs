@@ -1,6 +1,6 @@
 //! A task as the solver wants it: [`Given`].
 
-use super::table::rows_above;
+use super::table::rows_while;
 use super::{FlexShardPlanner, TierKind, TierSolver, TieredTable, Travel};
 use crate::{
     Bytes, DoesNotFit, Duplicates, Error, Kind, Layout, Mesh, Objective, Placement, Pooling, Rank,
@@ -210,7 +210,8 @@ impl<'a> Given<'a> {
             return 0;
         }
         let most = imbalance / f64::from(self.task.topology.world());
-        rows_above(frequencies, most).expect("invariant: only ranks inside the table are asked for")
+        rows_while(frequencies, |p| p > most)
+            .expect("invariant: only rows of the table are asked for")
     }
 }
 

@@ -116,13 +116,15 @@ impl TieredTable<'_> {
     /// Rows that a rank asks for more than `x` times a step: as often as it looks them up, or with
     /// the chance that it does, `1 - (1 - p)^n`.
     fn rows_above(&self, x: f64) -> Result<u64> {
-        let probability = match self.travel {
-            _ if x == f64::INFINITY || self.lookups <= 0.0 => return Ok(0),
-            Travel::Distinct if x >= 1.0 => return Ok(0),
-            Travel::Distinct => -((-x).ln_1p() / self.lookups).exp_m1(),
-            _ => x / self.lookups,
-        };
-        rows_above(self.frequencies, probability)
+        let n = self.lookups;
+        if x == f64::INFINITY || n <= 0.0 {
+            return Ok(0);
+        }
+        match self.travel {
+            // In logarithms, so that small chances keep their digits.
+            Travel::Distinct => rows_while(self.frequencies, |p| -(n * (-p).ln_1p()).exp_m1() > x),
+            Travel::Lookups | Travel::Sums { .. } => rows_while(self.frequencies, |p| n * p > x),
+        }
     }
 
     fn line(&self, kind: &TierKind, multiplier: f64) -> Line {
@@ -230,12 +232,12 @@ struct Asked {
     id_bytes: f64,
 }
 
-/// Rows that a look-up asks for with more than `probability`.
-pub(super) fn rows_above(frequencies: &RowFrequencies, probability: f64) -> Result<u64> {
+/// The hottest rows for whose probability `hot` holds; it must hold for all above one.
+pub(super) fn rows_while(frequencies: &RowFrequencies, hot: impl Fn(f64) -> bool) -> Result<u64> {
     let (mut low, mut high) = (0, frequencies.rows());
     while low < high {
         let middle = u64::midpoint(low, high);
-        if frequencies.probability(middle)? > probability {
+        if hot(frequencies.probability(middle)?) {
             low = middle + 1;
         } else {
             high = middle;
