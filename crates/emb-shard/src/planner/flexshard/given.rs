@@ -104,12 +104,12 @@ impl<'a> Given<'a> {
         for (_, table) in self.task.workload.tables().tables().iter() {
             let Some(position) = self.pinned(table) else { continue };
             let taken = &mut pinned[position as usize];
-            let needs = table.part_bytes(table.rows(), table.dim()).total();
-            if *taken + needs.get() as f64 > room {
+            let needs = table.part_bytes(table.rows(), table.dim()).total().get() as f64;
+            if *taken + needs > room {
                 let placement = Placement::TableWise { owner: Some(position) };
                 return Err(self.short_of(table, placement, needs, room - *taken));
             }
-            *taken += needs.get() as f64;
+            *taken += needs;
         }
         Ok(room - pinned.into_iter().fold(0.0, f64::max))
     }
@@ -139,29 +139,29 @@ impl<'a> Given<'a> {
     }
 
     /// Names the first table, heavy ones first, that has no room beside those before it when all
-    /// together are `over` bytes too many.
-    pub(super) fn does_not_fit(&self, cuts: &Cuts, needs: &[f64], over: f64) -> Error {
+    /// together take `over` bytes more than `room`; `needs` are their bytes up to a common factor.
+    pub(super) fn does_not_fit(&self, cuts: &Cuts, needs: &[f64], room: f64, over: f64) -> Error {
         let tables = self.task.workload.tables().tables();
         let mut heavy: Vec<(TableId, f64)> =
             cuts.iter().zip(needs).map(|((id, _), &bytes)| (*id, bytes)).collect();
         heavy.sort_by(|(a, bytes_a), (b, bytes_b)| bytes_b.total_cmp(bytes_a).then(a.cmp(b)));
-        let mut room = needs.iter().sum::<f64>() - over;
+        let all: f64 = needs.iter().sum();
+        let mut left = room.max(0.0);
+        let factor = if all > 0.0 { (left + over) / all } else { 1.0 };
         for &(id, bytes) in &heavy {
-            if bytes > room {
-                let needs = Bytes::new(bytes.ceil() as u64);
-                return self.short_of(&tables[id], self.placement_of_rest(), needs, room);
+            let bytes = bytes * factor;
+            if bytes > left {
+                return self.short_of(&tables[id], self.placement_of_rest(), bytes, left);
             }
-            room -= bytes;
+            left -= bytes;
         }
-        // All tables are pinned, or little is missing beside them: the last one is short of it.
-        let last = heavy.last().map(|&(id, bytes)| (id, self.placement_of_rest(), bytes));
-        let (id, placement, bytes) = last.unwrap_or_else(|| {
-            let whole = |table: &Table| table.part_bytes(table.rows(), table.dim()).total();
-            let largest = tables.iter().max_by_key(|(_, table)| whole(table));
-            let (id, table) = largest.expect("invariant: a workload has tables");
-            (id, Placement::TableWise { owner: self.pinned(table) }, whole(table).get() as f64)
-        });
-        self.short_of(&tables[id], placement, Bytes::new(bytes.ceil() as u64), bytes - over)
+        // All tables are pinned: the largest is short of what their exchange has too little.
+        let whole = |table: &Table| table.part_bytes(table.rows(), table.dim()).total();
+        let largest = tables.iter().map(|(_, table)| table).max_by_key(|table| whole(table));
+        let table = largest.expect("invariant: a workload has tables");
+        let placement = Placement::TableWise { owner: self.pinned(table) };
+        let bytes = whole(table).get() as f64;
+        self.short_of(table, placement, bytes + over, bytes)
     }
 
     fn placement_of_rest(&self) -> Placement {
@@ -171,8 +171,9 @@ impl<'a> Given<'a> {
         }
     }
 
-    fn short_of(&self, table: &Table, placement: Placement, needs: Bytes, has: f64) -> Error {
+    fn short_of(&self, table: &Table, placement: Placement, needs: f64, has: f64) -> Error {
         let (mesh, budget) = (self.rest, self.task.budget());
+        let needs = Bytes::new(needs.ceil() as u64);
         let has = Bytes::new(has.max(0.0) as u64);
         Error::DoesNotFit(Box::new(DoesNotFit::new(table, placement, mesh, needs, has, budget)))
     }

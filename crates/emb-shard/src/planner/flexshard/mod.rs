@@ -93,7 +93,8 @@ impl Planner for FlexShardPlanner {
         self.check()?;
         let given = Given::new(self, task)?;
         let tables = given.tables();
-        let mut budget = given.room()?;
+        let room = given.room()?;
+        let mut budget = room;
         for doubled in 0..TRIES {
             let Some(cuts) = given.cuts(&tables, budget)? else { break };
             let plan = given.place(&cuts)?;
@@ -106,7 +107,7 @@ impl Planner for FlexShardPlanner {
         let (cuts, needs) = given.leanest(&tables)?;
         let plan = given.place(&cuts)?;
         let over = over(&plan, task)?;
-        if over == 0.0 { Ok(plan) } else { Err(given.does_not_fit(&cuts, &needs, over)) }
+        if over == 0.0 { Ok(plan) } else { Err(given.does_not_fit(&cuts, &needs, room, over)) }
     }
 }
 
