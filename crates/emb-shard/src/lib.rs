@@ -77,7 +77,7 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    ByLink, CostModel, CostOptions, Duplicates, Estimate, GroupSpread, Ledger, LevelBytes, Overlap,
+    ByLink, CostModel, CostOptions, Duplicates, Estimate, GradientSum, GroupSpread, Ledger, LevelBytes, Overlap,
     Parts, PeakBytes, RankEstimate, StepModel, TierCut, TierTraffic, TieredLookups,
 };
 pub use error::Error;
@@ -92,7 +92,7 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Constraints, FlexShardPlanner, Kind, Objective, Planner, Task, TierKind, TierSolution,
+    Constraints, FlexShardPlanner, Kind, Lattice, Objective, Planned, Planner, Task, TierKind, TierSolution,
     TierSolver, TieredTable, Travel,
 };
 pub use report::{RankLoad, Report};

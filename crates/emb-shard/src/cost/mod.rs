@@ -20,10 +20,12 @@ mod price;
 mod shape;
 mod shard;
 mod tiers;
+mod typical;
 mod volume;
 
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
-pub use options::{CostOptions, Overlap};
+pub use options::{CostOptions, GradientSum, Overlap};
 pub use tiers::{ByLink, Duplicates, GroupSpread, TierCut, TierTraffic, TieredLookups};
+pub(crate) use typical::{EvenCut, Typical};

@@ -10,9 +10,11 @@
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
 mod flexshard;
+mod lattice;
 mod task;
 
 pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
+pub use lattice::{Lattice, Planned};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};

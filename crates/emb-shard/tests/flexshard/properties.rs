@@ -1,9 +1,9 @@
 //! What holds for every task: random tables, look-ups and machines.
 
 use emb_shard::{
-    Access, Batch, Duplicates, Error, Exchange, FlexShardPlanner, Histogram, IdType, Layout,
-    LevelSpec, Plan, Planner, Pooling, Rank, StateBytes, TableSpec, Task, Tier, Topology,
-    TopologySpec, UnitRanks, ValueType, Workload, WorkloadSpec,
+    Access, Batch, Constraints, Duplicates, Error, Exchange, FlexShardPlanner, Histogram, IdType,
+    Kind, Layout, LevelSpec, Objective, Plan, Planner, Pooling, Rank, StateBytes, StepModel,
+    TableSpec, Task, Tier, Topology, TopologySpec, UnitRanks, ValueType, Workload, WorkloadSpec,
 };
 use proptest::prelude::*;
 
@@ -141,7 +141,7 @@ fn buffers(workload: &Workload, plan: &Plan, samples: f64) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5000))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn plans_of_random_tasks_cover_fit_and_repeat(
@@ -189,5 +189,94 @@ proptest! {
             let bytes = bytes + buffers(&workload, &plan, samples);
             prop_assert!(bytes <= memory as f64 * (1.0 + 1e-12), "{bytes} of {memory}");
         }
+    }
+
+    #[test]
+    fn plans_keep_to_random_constraints(
+        workload in any_workload(),
+        nodes in any_nodes(),
+        kinds in prop::collection::btree_set(
+            prop_oneof![Just(Kind::RowWise), Just(Kind::DataParallel), Just(Kind::Grid)], 0..4,
+        ),
+        any_kind in any::<bool>(),
+        max_replicas in prop::option::of(1_u32..9),
+        replicas in prop::option::of((1_u32..9, prop_oneof![
+            Just(Layout::Strided), Just(Layout::Contiguous),
+        ])),
+        pinned in prop::option::of(0_u32..9),
+    ) {
+        let mut constraints = Constraints { max_replicas, replicas, ..Constraints::default() };
+        constraints.kinds = (!any_kind).then_some(kinds);
+        constraints.pinned.extend(pinned.map(|position| ("t0".to_owned(), position)));
+        let topology = topology(&nodes, 4.0, 1 << 50);
+        let task = Task { constraints, ..Task::new(&workload, &topology) };
+        let plan = match FlexShardPlanner::default().plan(&task) {
+            Ok(plan) => plan,
+            Err(Error::Constraint { .. }) => return Ok(()),
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        };
+        let asked = &task.constraints;
+        for placed in plan.placed().as_slice() {
+            let position = asked.pinned.get(&placed.table);
+            for tier in &placed.tiers {
+                match position {
+                    Some(&position) => prop_assert_eq!(tier.blocks[0].owners.as_span(), Some((position, 1))),
+                    None if any_kind => {}
+                    None => {
+                        let names = asked.kinds.iter().flatten().map(|kind| format!("{kind:?}"));
+                        let mut names = names.map(|name| name.to_lowercase());
+                        let kind = tier.kind().replace('_', "");
+                        prop_assert!(names.any(|name| name == kind), "{kind}");
+                    }
+                }
+                if tier.mesh.group_ranks() > 1 {
+                    let count = tier.mesh.replicas();
+                    prop_assert!(max_replicas.is_none_or(|most| count <= most));
+                    prop_assert!(replicas.is_none_or(|(exactly, _)| count == exactly));
+                }
+            }
+        }
+    }
+}
+
+/// A workload of `tables` tables of different rows, skew and pooling.
+fn many(tables: u64) -> Workload {
+    let mut spec = WorkloadSpec::new("many", Batch::PerRank(512));
+    for number in 0..tables {
+        // Deterministic spread.
+        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        spec.tables.push(TableSpec {
+            pooling_factor: 1.0 + (spread % 60) as f64,
+            pooling: if number % 2 == 0 { Pooling::None } else { Pooling::Sum },
+            access: Some(Access::Zipf { exponent: 0.8 + (spread % 7) as f64 / 10.0 }),
+            ..TableSpec::new(format!("t{number}"), 1000 + spread * 20, 64)
+        });
+    }
+    Workload::new(spec).expect("valid workload")
+}
+
+#[test]
+fn hundreds_of_tables_on_a_thousand_ranks_take_seconds_under_a_budget() {
+    let workload = many(856);
+    for duplicates in [Duplicates::Kept, Duplicates::PerRank] {
+        let planner = FlexShardPlanner { duplicates, ..FlexShardPlanner::default() };
+        // Seconds, and bytes of the fullest rank as the cost model counts them.
+        let plan = |memory, objective| {
+            let topology = topology(&[8; 128], 12.0, memory);
+            let start = std::time::Instant::now();
+            let task = Task { objective, ..Task::new(&workload, &topology) };
+            let plan = planner.plan(&task).expect("fits");
+            let seconds = start.elapsed().as_secs_f64();
+            let model = StepModel::default();
+            let peak = model.ledger(&plan, &workload, &topology).expect("of it").peak_bytes();
+            (seconds, peak.get())
+        };
+        let (_, most) = plan(1 << 50, Objective::StepSeconds);
+        let (_, least) = plan(1 << 50, Objective::Memory);
+        let between = u64::midpoint(least, most);
+        let (seconds, peak) = plan(between, Objective::StepSeconds);
+        println!("{duplicates:?}: {least} to {most} bytes, {peak} in {seconds:.2} s");
+        assert!(least < most && peak <= between, "{least} {peak} {most}");
+        assert!(seconds < 20.0, "{seconds} s");
     }
 }
