@@ -92,8 +92,9 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Constraints, FlexShardPlanner, Kind, Lattice, Objective, Planned, Planner, Task, TierKind, TierSolution,
-    TierSolver, TieredTable, Travel,
+pub use planner::{
+    Alternative, Constraints, Explanation, FlexShardPlanner, Kind, Lattice, Objective, Planned, Planner, TableExplanation, Task, TierKind, TierSolution, TierSolver, TieredTable, Travel, explain,
+};
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

@@ -14,7 +14,7 @@ mod lattice;
 mod task;
 
 pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
-pub use lattice::{Lattice, Planned};
+pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};
