@@ -77,8 +77,9 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    ByLink, CostModel, CostOptions, Duplicates, Estimate, GradientSum, GroupSpread, Ledger, LevelBytes, Overlap,
-    Parts, PeakBytes, RankEstimate, StepModel, TierCut, TierTraffic, TieredLookups,
+    ByLink, CostModel, CostOptions, Duplicates, Estimate, GradientSum, GroupSpread, Ledger,
+    LevelBytes, Overlap, Parts, PeakBytes, RankEstimate, StepModel, TierCut, TierTraffic,
+    TieredLookups,
 };
 pub use error::Error;
 pub use ids::{
@@ -92,9 +93,9 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-pub use planner::{
-    Alternative, Constraints, Explanation, FlexShardPlanner, Kind, Lattice, Objective, Planned, Planner, TableExplanation, Task, TierKind, TierSolution, TierSolver, TieredTable, Travel, explain,
-};
+    Alternative, Constraints, Explanation, FlexShardPlanner, Kind, Lattice, Objective, Planned,
+    Planner, TableExplanation, Task, TierKind, TierSolution, TierSolver, TieredTable, Travel,
+    explain,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

@@ -275,7 +275,7 @@ fn hundreds_of_tables_on_a_thousand_ranks_take_seconds_under_a_budget() {
         let (_, least) = plan(1 << 50, Objective::Memory);
         let between = u64::midpoint(least, most);
         let (seconds, peak) = plan(between, Objective::StepSeconds);
-        println!("{duplicates:?}: {least} to {most} bytes, {peak} in {seconds:.2} s");
+        eprintln!("{duplicates:?}: {least} to {most} bytes, {peak} in {seconds:.2} s");
         assert!(least < most && peak <= between, "{least} {peak} {most}");
         assert!(seconds < 20.0, "{seconds} s");
     }

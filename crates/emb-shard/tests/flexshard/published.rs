@@ -97,7 +97,7 @@ fn figures(exponent: f64, lookups: u64, fewest_copies: f64) -> Figures {
             - ROWS as f64 / WORLD,
         saved_vectors: lookups * replicated.share,
     };
-    println!(
+    eprintln!(
         "Zipf {exponent}, {lookups} look-ups a rank: {:.2} % off the global exchange, {:.3} x the \
          time, {:.3} x the bytes between nodes, {} replicated and {} in-node rows, {:.0} rows a \
          rank more, {:.0} look-ups in no exchange",

@@ -68,18 +68,18 @@ fn ratios(table: &TieredLookups<'_>, cut: TierCut) -> Ratios {
 /// Prints a line of the table and checks it within a tenth.
 fn check(name: &str, table: &TieredLookups<'_>, cut: TierCut, published: Ratios) {
     let found = ratios(table, cut);
-    print!("{name}, {} hot rows:", cut.hot());
+    let mut text = format!("{name}, {} hot rows:", cut.hot());
     let mut wrong = Vec::new();
     for ((column, found), (_, published)) in found.columns().into_iter().zip(published.columns()) {
         if published == 0.0 {
             continue;
         }
-        print!(" {column} {found:.2} ({published}),");
+        text = format!("{text} {column} {found:.2} ({published}),");
         if (found / published - 1.0).abs() > 0.1 {
             wrong.push(format!("{column}: {found:.3}, published {published}"));
         }
     }
-    println!();
+    eprintln!("{text}");
     assert!(wrong.is_empty(), "{name}: {wrong:?}");
 }
 
@@ -109,7 +109,7 @@ fn deduplication_by_node_moves_six_times_fewer_bytes_between_nodes() {
     let touched =
         zipf(1.05, 10_000_000).into_iter().map(|p| -(8.0 * 1.02e6 * (-p).ln_1p()).exp_m1());
     let expected = 8.0 * 1.02e6 / touched.sum::<f64>();
-    println!("de-duplicated by node: {found:.4} x fewer bytes between nodes");
+    eprintln!("de-duplicated by node: {found:.4} x fewer bytes between nodes");
     assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {expected}");
     assert!(found >= 6.2, "{found}");
 }
@@ -144,7 +144,7 @@ fn batch_of(year: &str) -> Option<(f64, RowFrequencies)> {
     );
     let path = folder.join("dlrm_datasets_locality.csv");
     let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {} is absent; set EMB_DATA to its folder", path.display());
+        eprintln!("skipped: {} is absent; set EMB_DATA to its folder", path.display());
         return None;
     };
     let line = text.lines().find(|line| line.starts_with(year)).expect("a batch of the year");
@@ -198,7 +198,7 @@ fn tiers_gain_less_than_deduplication_by_node_for_measured_batches() {
     let published =
         Ratios { by_rank: 2.9, by_node: 5.5, tiers: 3.4, tiers_by_node: 5.5, synced_every_8: 6.6 };
     check("Meta 2022, 4 x 4", &small, same, published);
-    println!("Meta 2022, 4 x 4, best cut of {} hot rows: {:?}", best.hot(), ratios(&small, best));
+    eprintln!("Meta 2022, 4 x 4, best cut of {} hot rows: {:?}", best.hot(), ratios(&small, best));
     assert!(ratios(&small, best).tiers > 4.5);
 
     let Some((lookups, law)) = batch_of("2021") else { return };

@@ -175,7 +175,14 @@ impl<'a> Given<'a> {
         let (mesh, budget) = (self.rest, self.task.budget());
         let needs = Bytes::new(needs.ceil() as u64);
         let has = Bytes::new(has.max(0.0) as u64);
-        Error::DoesNotFit(Box::new(DoesNotFit::new(table, placement, mesh, needs, has, budget)))
+        Error::DoesNotFit(Box::new(DoesNotFit::new(
+            table,
+            placement.name(),
+            mesh,
+            needs,
+            has,
+            budget,
+        )))
     }
 
     fn table(&self, id: TableId, table: &Table) -> TieredTable<'a> {
