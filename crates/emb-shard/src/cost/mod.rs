@@ -20,6 +20,7 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod tiers;
 mod typical;
 mod volume;
 
@@ -27,4 +28,5 @@ pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
 pub use options::{CostOptions, GradientSum, Overlap, ReplicaWay};
+pub use tiers::{ByLink, Duplicates, GroupSpread, TierCut, TierTraffic, TieredLookups};
 pub(crate) use typical::{EvenCut, Typical};

@@ -10,12 +10,14 @@
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
 mod baseline;
+mod flexshard;
 mod lattice;
 mod task;
 
 pub use baseline::{
     Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
+pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
 pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 
