@@ -24,7 +24,7 @@ pub struct DoesNotFit {
 }
 
 impl DoesNotFit {
-    pub(super) fn new(
+    pub(crate) fn new(
         table: &Table,
         placement: Placement,
         mesh: Mesh,

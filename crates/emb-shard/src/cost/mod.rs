@@ -11,6 +11,7 @@
 
 mod check;
 mod demand;
+mod embark;
 mod estimate;
 mod ledger;
 mod load;
@@ -21,6 +22,7 @@ mod shape;
 mod shard;
 mod volume;
 
+pub use embark::{EmbarkBucketCost, EmbarkBuckets, EmbarkCost, EmbarkModel};
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};

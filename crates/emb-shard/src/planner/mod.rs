@@ -9,8 +9,10 @@
 //! refused with the table that does not fit and the bytes it is short of
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
+mod embark;
 mod task;
 
+pub use embark::{EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};
