@@ -28,26 +28,30 @@ const LOOKS: u64 = 60_000_000;
 pub(super) fn converge(problem: &Problem<'_>, published: Option<Vec<Piece>>) -> Result<Vec<Piece>> {
     let bound = bound::lower(problem);
     let mut search = Search { bound, looks: LOOKS, best: None };
+    let start = published.map(|pieces| State::of(problem, pieces));
+    if let Some(state) = &start {
+        search.offer(state.clone());
+    }
     let mut before = None;
     for target in TARGETS {
-        let shapes = pack::shapes(problem, bound * target);
-        if before.as_ref() != Some(&shapes) {
-            if let Ok(state) = pack::by_cost(problem, &shapes) {
-                search.try_from(state);
-            }
-            before = Some(shapes);
-        }
         if search.close() {
             break;
         }
+        let shapes = pack::shapes(problem, bound * target);
+        if before.as_ref() != Some(&shapes) {
+            if let Ok(state) = pack::by_cost(problem, &shapes) {
+                search.improve(state);
+            }
+            before = Some(shapes);
+        }
     }
-    if let Some(pieces) = published.filter(|_| !search.close()) {
-        search.try_from(State::of(problem, pieces));
+    if let Some(state) = start.filter(|_| !search.close()) {
+        search.improve(state);
     }
     match search.best {
         Some((_, pieces)) => Ok(pieces),
         None => {
-            search.try_from(problem.tight()?);
+            search.improve(problem.tight()?);
             Ok(search.best.map(|(_, pieces)| pieces).unwrap_or_default())
         }
     }
@@ -65,15 +69,21 @@ impl Search {
         self.best.as_ref().is_some_and(|(cost, _)| *cost <= self.bound * (1.0 + CLOSE))
     }
 
-    fn try_from(&mut self, mut state: State<'_, '_>) {
+    /// Moves pieces until nothing helps.
+    fn improve(&mut self, mut state: State<'_, '_>) {
         while state.max() > self.bound * (1.0 + CLOSE) && self.looks > 0 {
             let limit = state.max() - self.bound * LEAST_GAIN;
             let mut finder = Finder::new(&state, limit);
-            finder_run(&mut finder, state.max(), self.bound);
+            find(&mut finder, state.max(), self.bound);
             self.looks = self.looks.saturating_sub(finder.looked);
             let Some((_, step)) = finder.best else { break };
             state.apply(step);
         }
+        self.offer(state);
+    }
+
+    /// Keeps the cheapest, the first of several.
+    fn offer(&mut self, state: State<'_, '_>) {
         let cost = state.max();
         if self.best.as_ref().is_none_or(|(best, _)| cost < *best) {
             self.best = Some((cost, state.into_pieces()));
@@ -82,7 +92,7 @@ impl Search {
 }
 
 /// Looks for coarse moves first: those that cut no table cost a real run least.
-fn finder_run(finder: &mut Finder<'_, '_, '_>, max: f64, bound: f64) {
+fn find(finder: &mut Finder<'_, '_, '_>, max: f64, bound: f64) {
     let enough = max - (max - bound) * LARGE_GAIN;
     for look in Look::ALL {
         finder.look(look);

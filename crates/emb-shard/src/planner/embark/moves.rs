@@ -68,6 +68,7 @@ impl<'s, 'p, 'a> Finder<'s, 'p, 'a> {
                     let worst = (state.cost[from] - moved).max(state.cost[to] + moved);
                     if self.better(worst)
                         && self.fits(to, state.bytes_moved(piece, to, columns), (0, 0))
+                        && self.others_fit(piece, columns)
                     {
                         self.best = Some((worst, Move::Shift { piece, from, to, columns }));
                     }
@@ -118,7 +119,7 @@ impl<'s, 'p, 'a> Finder<'s, 'p, 'a> {
             }
             let out = state.bytes_moved(piece, to, columns);
             let home = state.bytes_moved(back, from, state.pieces[back].columns);
-            if self.fits(to, out, home) {
+            if self.fits(to, out, home) && self.others_fit(piece, columns) {
                 self.best = Some((worst, Move::Exchange { piece, from, to, columns, back }));
             }
         }
@@ -193,6 +194,18 @@ impl<'s, 'p, 'a> Finder<'s, 'p, 'a> {
     /// Whether what comes fits, `(freed at home, needed there)` of both ways.
     fn fits(&self, to: usize, out: (u64, u64), home: (u64, u64)) -> bool {
         self.room(to) + home.0 >= out.1 && self.room(self.from) + out.0 >= home.1
+    }
+
+    /// Whether the other buckets of a piece have room for its two parts: bytes of a whole row are
+    /// stored with each.
+    fn others_fit(&self, piece: usize, columns: usize) -> bool {
+        let moved = &self.state.pieces[piece];
+        let splits = self.state.splits(piece);
+        let bytes = |columns| self.state.problem.bytes(moved.item, columns, splits);
+        let more = bytes(columns) + bytes(moved.columns - columns) - bytes(moved.columns);
+        let others = moved.buckets.iter().map(|&bucket| bucket as usize);
+        more == 0
+            || others.filter(|&other| other != self.from).all(|other| self.room(other) >= more)
     }
 
     /// A rank has one part of a block, and pieces of tables in fixed shapes stay apart.

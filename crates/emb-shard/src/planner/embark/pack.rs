@@ -17,6 +17,8 @@ struct Block {
     item: usize,
     columns: usize,
     splits: u32,
+    /// Columns and splits of the block that it was cut from.
+    tried: (usize, u32),
 }
 
 /// The shape of every table whose pieces cost at most `cost`.
@@ -36,7 +38,7 @@ pub(super) fn by_cost<'p, 'a>(
 /// else with the rows of every table over all buckets.
 pub(super) fn by_bytes<'p, 'a>(problem: &'p Problem<'a>) -> Result<State<'p, 'a>, Shortage> {
     pack(problem, &shapes(problem, f64::INFINITY), By::Bytes)
-        .or_else(|_| pack(problem, &shapes(problem, 0.0), By::Bytes))
+        .or_else(|_| pack(problem, &problem.thriftiest(), By::Bytes))
 }
 
 fn pack<'p, 'a>(
@@ -47,7 +49,12 @@ fn pack<'p, 'a>(
     let mut blocks = Vec::new();
     for (item, shape) in shapes.iter().enumerate() {
         let widths = problem.items[item].widths(shape.blocks);
-        blocks.extend(widths.map(|columns| Block { item, columns, splits: shape.splits }));
+        blocks.extend(widths.map(|columns| Block {
+            item,
+            columns,
+            splits: shape.splits,
+            tried: (columns, shape.splits),
+        }));
     }
     let weight = |block: &Block| match by {
         By::Cost => problem.cost(block.item, block.columns, block.splits),
@@ -59,34 +66,34 @@ fn pack<'p, 'a>(
     while let Some(block) = blocks.pop() {
         match places(&state, block, by) {
             Ok(buckets) => state.put(block.item, block.columns, buckets),
-            Err(has) => blocks.extend(finer(problem, block).ok_or(Shortage {
-                item: block.item,
-                columns: block.columns,
-                splits: block.splits,
-                has,
-            })?),
+            Err(has) => {
+                let Some(finer) = finer(problem, block) else {
+                    let (item, (columns, splits)) = (block.item, block.tried);
+                    return Err(Shortage { item, columns, splits, has });
+                };
+                blocks.extend(finer);
+            }
         }
     }
     Ok(state)
 }
 
 /// The buckets with least cost, or most room, that have room for a block; else the most room that
-/// any has.
+/// the last of as many has.
 fn places(state: &State<'_, '_>, block: Block, by: By) -> Result<Vec<u32>, u64> {
-    let Block { item, columns, splits } = block;
+    let Block { item, columns, splits, .. } = block;
     let problem = state.problem;
     let fixed = problem.items[item].freedom.shapes.is_some();
     let needs = problem.bytes(item, columns, splits);
-    let fits = |bucket: &u32| {
-        let bucket = *bucket as usize;
-        problem.budget - state.bytes[bucket] >= needs
-            && !(fixed && state.alone(item, bucket).is_some())
-    };
+    let room = |bucket: u32| problem.budget - state.bytes[bucket as usize];
+    let free = |bucket: &u32| !(fixed && state.alone(item, *bucket as usize).is_some());
+    let fits = |bucket: &u32| free(bucket) && room(*bucket) >= needs;
     let mut fitting: Vec<u32> = (0..problem.buckets.count).filter(fits).collect();
     let count = splits as usize;
     if fitting.len() < count {
-        let least = state.bytes.iter().min().copied().unwrap_or(0);
-        return Err(problem.budget - least);
+        let mut rooms: Vec<u64> = (0..problem.buckets.count).filter(free).map(room).collect();
+        rooms.sort_unstable_by(|a, b| b.cmp(a));
+        return Err(rooms.get(count - 1).copied().unwrap_or(0));
     }
     let order = |a: &u32, b: &u32| {
         let (left, right) = (*a as usize, *b as usize);
@@ -110,7 +117,7 @@ fn places(state: &State<'_, '_>, block: Block, by: By) -> Result<Vec<u32>, u64> 
 
 /// The same columns in finer pieces: halves, or rows split twice as often; `None` at the end.
 fn finer(problem: &Problem<'_>, block: Block) -> Option<Vec<Block>> {
-    let Block { item, columns, splits } = block;
+    let Block { item, columns, splits, tried } = block;
     let freedom = &problem.items[item].freedom;
     if freedom.shapes.is_some() {
         return None;
@@ -119,9 +126,9 @@ fn finer(problem: &Problem<'_>, block: Block) -> Option<Vec<Block>> {
         let half = (columns / freedom.step).div_ceil(2) * freedom.step;
         let halves = [half, columns - half];
         if halves[1] >= freedom.min_columns {
-            return Some(halves.map(|columns| Block { item, columns, splits }).to_vec());
+            return Some(halves.map(|columns| Block { item, columns, splits, tried }).to_vec());
         }
     }
     let twice = (splits * 2).min(freedom.max_splits);
-    (twice > splits).then(|| vec![Block { item, columns, splits: twice }])
+    (twice > splits).then(|| vec![Block { item, columns, splits: twice, tried }])
 }

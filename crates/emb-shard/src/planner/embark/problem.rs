@@ -171,6 +171,11 @@ impl<'a> Problem<'a> {
         self.budget - self.base_bytes.iter().min().copied().unwrap_or(0)
     }
 
+    /// The shapes of fewest bytes: rows over all buckets.
+    pub(super) fn thriftiest(&self) -> Vec<Shape> {
+        self.items.iter().map(Item::thriftiest).collect()
+    }
+
     /// The plan that fits if any does: by bytes alone.
     pub(super) fn tight(&self) -> Result<State<'_, 'a>> {
         super::pack::by_bytes(self).map_err(|shortage| self.does_not_fit(shortage))
@@ -278,6 +283,18 @@ impl Item<'_> {
     pub(super) fn widest(&self, blocks: usize) -> usize {
         let step = self.freedom.step;
         (self.table.dim() / step).div_ceil(blocks) * step
+    }
+
+    /// Whole on one bucket, or as nearly as is allowed.
+    pub(super) fn whole(&self) -> Shape {
+        let shapes = self.freedom.shapes.as_ref();
+        shapes.map_or(Shape { blocks: 1, splits: 1 }, |shapes| shapes[0])
+    }
+
+    /// Rows over all buckets, or as nearly as is allowed.
+    fn thriftiest(&self) -> Shape {
+        let all = Shape { blocks: 1, splits: self.freedom.max_splits };
+        self.freedom.shapes.as_ref().map_or(all, |shapes| shapes[shapes.len() - 1])
     }
 
     /// Most column blocks.

@@ -3,7 +3,7 @@
 //! `HugeCTR` v25.03, `benchmarks/embedding_collection/hugectr/sharding/planner.py`, classes
 //! `ShardingState` and `Planner`, with columns.
 
-use super::problem::{Problem, Shape};
+use super::problem::{Item, Problem, Shape};
 use super::state::Piece;
 
 /// Most plans tried (`max_search_iter`).
@@ -29,8 +29,8 @@ pub(super) fn search(problem: &Problem<'_>) -> Option<Vec<Piece>> {
             best = Some(dealt);
         }
     };
-    offer(deal(problem, &shapes(problem, |item| last(problem, item))));
-    let mut shapes = shapes(problem, |item| first(problem, item));
+    offer(deal(problem, &problem.thriftiest()));
+    let mut shapes: Vec<Shape> = problem.items.iter().map(Item::whole).collect();
     for _ in 0..TRIES {
         let dealt = deal(problem, &shapes);
         let split = match dealt.stuck {
@@ -42,23 +42,6 @@ pub(super) fn search(problem: &Problem<'_>) -> Option<Vec<Piece>> {
         shapes[item] = halved(problem, &shapes, item);
     }
     best.map(|best| best.pieces)
-}
-
-fn shapes(problem: &Problem<'_>, shape: impl Fn(usize) -> Shape) -> Vec<Shape> {
-    (0..problem.items.len()).map(shape).collect()
-}
-
-/// Whole on one bucket.
-fn first(problem: &Problem<'_>, item: usize) -> Shape {
-    let shapes = problem.items[item].freedom.shapes.as_ref();
-    shapes.map_or(Shape { blocks: 1, splits: 1 }, |shapes| shapes[0])
-}
-
-/// Rows over all buckets.
-fn last(problem: &Problem<'_>, item: usize) -> Shape {
-    let freedom = &problem.items[item].freedom;
-    let all = Shape { blocks: 1, splits: freedom.max_splits };
-    freedom.shapes.as_ref().map_or(all, |shapes| shapes[shapes.len() - 1])
 }
 
 /// The table with the heaviest shard that can be split.
