@@ -12,6 +12,7 @@
 mod check;
 mod classes;
 mod demand;
+mod embark;
 mod estimate;
 mod ledger;
 mod load;
@@ -24,6 +25,7 @@ mod tiers;
 mod typical;
 mod volume;
 
+pub use embark::{EmbarkBucketCost, EmbarkBuckets, EmbarkCost, EmbarkModel};
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};

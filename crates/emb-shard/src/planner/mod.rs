@@ -10,6 +10,7 @@
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
 mod baseline;
+mod embark;
 mod flexshard;
 mod lattice;
 mod task;
@@ -17,6 +18,7 @@ mod task;
 pub use baseline::{
     Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
+pub use embark::{EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch};
 pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
 pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
