@@ -1,0 +1,1 @@
+//! What must hold of the cost of any plan.
