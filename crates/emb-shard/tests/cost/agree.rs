@@ -30,7 +30,7 @@ fn numbers(rank: &RankEstimate) -> Vec<(String, f64)> {
 }
 
 /// `near` as far as sums of other order can be: relative to it and to what the largest rank has.
-fn near(a: f64, b: f64, largest: f64) -> bool {
+pub(crate) fn near(a: f64, b: f64, largest: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()) + 1e-13 * largest
 }
 

@@ -159,7 +159,7 @@ fn mesh(random: &mut Random, world: u32) -> Mesh {
 }
 
 /// Any plan: tables as a builder places them, and such that no builder makes.
-pub(crate) fn plan(random: &mut Random, workload: &Workload, topology: &Topology) -> Plan {
+fn plan(random: &mut Random, workload: &Workload, topology: &Topology) -> Plan {
     let node_ranks = Task::new(workload, topology).node_ranks();
     let world = topology.world();
     // Few meshes, so that tables share them.
@@ -179,6 +179,20 @@ pub(crate) fn plan(random: &mut Random, workload: &Workload, topology: &Topology
         }
     }
     Plan::new(tables, PlanSpec { world, node_ranks, tables: plans }).expect("a plan")
+}
+
+/// Any plan of one group of all ranks.
+pub(crate) fn plan_of_one_group(
+    random: &mut Random,
+    workload: &Workload,
+    topology: &Topology,
+) -> Plan {
+    let node_ranks = Task::new(workload, topology).node_ranks();
+    let world = topology.world();
+    let mesh = Mesh::new(world, world, Layout::Strided).expect("one group");
+    let tables = workload.tables().tables().as_slice().iter();
+    let tables = tables.map(|table| free(random, table, &[mesh], node_ranks)).collect();
+    Plan::new(workload.tables(), PlanSpec { world, node_ranks, tables }).expect("a plan")
 }
 
 fn placed(random: &mut Random, table: &Table, mesh: Mesh, node_ranks: u32) -> PlaceOptions {
