@@ -9,6 +9,8 @@ mod embeddings;
 mod error;
 pub mod metrics;
 pub mod model;
+#[cfg(feature = "data")]
+pub mod profile;
 pub mod sharded;
 #[cfg(feature = "data")]
 pub mod sources;

@@ -138,6 +138,16 @@ fn from_file(path: &str, tables: &emb_shard::Tables, world: u32) -> Result<Plan>
     Ok(plan)
 }
 
+impl super::Config {
+    /// The tables as plans see them: with stored bytes, optimizer state, pooling and features.
+    ///
+    /// # Errors
+    /// Tables that no plan can hold, by name.
+    pub fn planned_tables(&self) -> Result<emb_shard::Tables> {
+        planned_tables(&self.options, &self.tables)
+    }
+}
+
 /// The tables as a plan sees them.
 fn planned_tables(options: &Options, tables: &Tables) -> Result<emb_shard::Tables> {
     let one = |(number, table): (usize, &TablePlan)| {

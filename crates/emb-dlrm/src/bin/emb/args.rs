@@ -1,5 +1,9 @@
 //! The command line.
 
+mod profile;
+
+pub(crate) use profile::ProfileArgs;
+
 use clap::{Args, Parser, Subcommand};
 use emb_dlrm::config::{BadRows, Options};
 use std::path::PathBuf;
@@ -47,6 +51,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Look into data files or a saved model.
     Inspect(InspectArgs),
+    /// Measure how often the rows of each table are looked up: what plans start from.
+    Profile(Box<ProfileArgs>),
 }
 
 #[derive(Debug, Args)]

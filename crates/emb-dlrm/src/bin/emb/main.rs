@@ -1,4 +1,4 @@
-//! `emb`: train, evaluate and look into recommendation models from the command line.
+//! `emb`: train, evaluate, look into and plan recommendation models from the command line.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -6,7 +6,9 @@ mod evaluate;
 mod inspect;
 mod output;
 mod predict;
+mod profile;
 mod progress;
+mod reading;
 mod text;
 mod train;
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Profile(args) => profile::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

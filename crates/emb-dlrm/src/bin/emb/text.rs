@@ -1,5 +1,7 @@
 //! Numbers and tables for people.
 
+use emb_dlrm::data::Distinct;
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -28,6 +30,35 @@ pub(crate) fn bytes(value: u64) -> String {
         scaled /= 1024.0;
     }
     format!("{scaled:.1} PiB")
+}
+
+/// A number of bytes as a person writes it: `1073741824`, `512MiB`, `1.5 GiB`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 5] =
+        [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("B", 1)];
+    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
+    let (number, factor) = unit.unwrap_or((text, 1));
+    let value = number.trim().parse::<f64>().map(|number| number * factor as f64);
+    match value {
+        // Beyond this, floats skip numbers.
+        Ok(bytes) if (0.0..=(1_u64 << 53) as f64).contains(&bytes) => Ok(bytes as u64),
+        _ => Err("must be bytes, or a number with B, KiB, MiB, GiB or TiB, as 512MiB".into()),
+    }
+}
+
+/// Part of a whole as percent.
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// Distinct ids, `about` where they are estimated.
+pub(crate) fn distinct(ids: Distinct) -> String {
+    match ids {
+        Distinct::Exact(ids) => count(ids),
+        Distinct::Estimate { count: ids, relative_error } => {
+            format!("about {} (+-{})", count(ids), percent(relative_error))
+        }
+    }
 }
 
 /// Aligned columns: the first left, the others right.
@@ -61,7 +92,7 @@ pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, table};
+    use super::{bytes, count, parse_bytes, table};
 
     #[test]
     fn counts_have_thousands_separators() {
@@ -75,6 +106,16 @@ mod tests {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(5 << 30), "5.0 GiB");
+    }
+
+    #[test]
+    fn bytes_are_read_with_and_without_units() {
+        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
+        assert_eq!(parse_bytes("1MiB"), Ok(1 << 20));
+        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
+        for bad in ["", "MiB", "-1", "1GB", "nan", "1e300", "1 1"] {
+            assert!(parse_bytes(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
