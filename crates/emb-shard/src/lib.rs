@@ -65,6 +65,7 @@ mod topology;
 mod workload;
 
 mod build;
+mod cost;
 mod plan;
 mod planner;
 mod report;
@@ -75,6 +76,10 @@ mod error;
 
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
+pub use cost::{
+    CostModel, CostOptions, Estimate, Ledger, LevelBytes, Overlap, Parts, PeakBytes, RankEstimate,
+    StepModel,
+};
 pub use error::Error;
 pub use ids::{
     Bytes, ColRange, FeatureId, GroupId, Id, LevelId, NodeId, Rank, ReplicaId, RowRange, TableId,

@@ -114,8 +114,8 @@ fn types_have_their_bytes_and_dense_time_its_seconds() {
     assert_eq!(ValueType::Int8Rowwise.row_bytes(10), 18);
     assert_eq!(ValueType::F32.row_bytes(usize::MAX), u64::MAX);
     assert_eq!((IdType::I32.bytes(), IdType::I64.bytes()), (4, 8));
-    assert_eq!(DenseTime::SecondsPerSample(0.5).seconds(3, 1e9), 1.5);
-    assert_eq!(DenseTime::FlopsPerSample(2e9).seconds(3, 1e9), 6.0);
+    assert_eq!(DenseTime::SecondsPerSample(0.5).seconds_of(3.0, 1e9), 1.5);
+    assert_eq!(DenseTime::FlopsPerSample(2e9).seconds_of(3.0, 1e9), 6.0);
     let mut spec = small();
     spec.rows = ValueType::F16;
     let workload = Workload::new(spec).expect("valid");

@@ -118,11 +118,11 @@ impl Default for DenseTime {
 }
 
 impl DenseTime {
-    /// Seconds for `samples` samples on a rank of `flops` operations a second.
-    pub fn seconds(self, samples: u64, flops: f64) -> f64 {
+    /// Seconds for `samples` samples, a mean perhaps, on a rank of `flops` operations a second.
+    pub fn seconds_of(self, samples: f64, flops: f64) -> f64 {
         match self {
-            Self::SecondsPerSample(seconds) => seconds * samples as f64,
-            Self::FlopsPerSample(operations) => operations * samples as f64 / flops,
+            Self::SecondsPerSample(seconds) => seconds * samples,
+            Self::FlopsPerSample(operations) => operations * samples / flops,
         }
     }
 }

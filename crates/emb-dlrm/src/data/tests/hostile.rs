@@ -77,7 +77,8 @@ fn compressed_bombs_are_read_in_bounded_memory() {
         let before = peak_kib();
         let error = read_file(&path, skipping()).expect_err("no good row").to_string();
         assert!(error.contains("0 rows (1 bad rows were skipped"), "{error}");
-        let grown = peak_kib().zip(before).map(|(after, before)| after - before);
+        // The system sums its counters of threads lazily: the peak may be read lower than before.
+        let grown = peak_kib().zip(before).map(|(after, before)| after.saturating_sub(before));
         assert!(grown.is_none_or(|kib| kib < 384 << 10), "{grown:?} KiB more");
     }
 }

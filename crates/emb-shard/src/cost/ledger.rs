@@ -1,0 +1,196 @@
+//! Tables placed so far and what they cost: [`Ledger`].
+
+use super::demand::Demands;
+use super::load::Load;
+use super::model::StepModel;
+use super::price;
+use super::shape::MeshShape;
+use super::shard::{Adding, Loads};
+use super::volume::Volumes;
+use super::{Estimate, Parts};
+use crate::{Bytes, Id, Mesh, Result, TableId, TablePlan, Topology, Workload};
+
+/// Tables placed so far and what a step of them costs.
+///
+/// Tables come and go one by one, so that a planner can try a placement without costing all others
+/// anew: adding one takes time in proportion to its shards, a cost to the ranks.
+///
+/// ```
+/// use emb_shard::{
+///     Batch, Layout, Ledger, Mesh, Plan, RowCut, StepModel, TableSpec, Topology, Workload,
+///     WorkloadSpec,
+/// };
+///
+/// let mut spec = WorkloadSpec::new("two tables", Batch::PerRank(512));
+/// spec.tables = vec![TableSpec::new("ads", 1_000_000, 64), TableSpec::new("day", 7, 64)];
+/// let workload = Workload::new(spec)?;
+/// let topology = Topology::preset("dgx-h100:1")?;
+/// let mesh = Mesh::new(8, 8, Layout::Strided)?;
+/// let plan = Plan::row_wise(workload.tables(), mesh, RowCut::Even)?;
+///
+/// let mut ledger = Ledger::new(&StepModel::default(), &workload, &topology, 8)?;
+/// for (table, placed) in plan.placed().iter() {
+///     ledger.add(table, placed)?;
+/// }
+/// let both = ledger.step_seconds();
+/// let (day, placed) = plan.placed().iter().nth(1).expect("two tables");
+/// ledger.remove(day, placed)?;
+/// assert!(ledger.step_seconds() < both);
+/// # Ok::<(), emb_shard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ledger<'a> {
+    pub(super) model: StepModel,
+    pub(super) workload: &'a Workload,
+    pub(super) topology: &'a Topology,
+    node_ranks: u32,
+    /// Samples of a rank, a mean.
+    pub(super) samples: f64,
+    pub(super) meshes: Vec<Placed>,
+    demands: Demands,
+}
+
+/// The tables over one mesh.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) shape: MeshShape,
+    pub(super) loads: Loads,
+    pub(super) volumes: Volumes,
+    /// Tiers that exchange, and that replicas sync.
+    pub(super) exchanged: u32,
+    pub(super) synced: u32,
+    stale: bool,
+}
+
+impl<'a> Ledger<'a> {
+    /// No tables yet, over all ranks of `topology` in nodes of `node_ranks`.
+    ///
+    /// # Errors
+    /// A batch that so many ranks cannot have; nodes that do not share out the ranks.
+    pub fn new(
+        model: &StepModel,
+        workload: &'a Workload,
+        topology: &'a Topology,
+        node_ranks: u32,
+    ) -> Result<Self> {
+        let world = topology.world();
+        // Checks the nodes.
+        MeshShape::new(Mesh::new(world, world, crate::Layout::Strided)?, node_ranks, topology)?;
+        Ok(Self {
+            model: *model,
+            workload,
+            topology,
+            node_ranks,
+            samples: workload.batch().global(world)? as f64 / f64::from(world),
+            meshes: Vec::new(),
+            demands: Demands::default(),
+        })
+    }
+
+    /// Adds a table as `placed` says.
+    ///
+    /// # Errors
+    /// A table that is not there, a tier outside its rows, groups of other ranks.
+    pub fn add(&mut self, table: TableId, placed: &TablePlan) -> Result<()> {
+        self.change(table, placed, 1.0)
+    }
+
+    /// Takes a table away again that was added as `placed` says.
+    ///
+    /// # Errors
+    /// As [`Ledger::add`].
+    pub fn remove(&mut self, table: TableId, placed: &TablePlan) -> Result<()> {
+        self.change(table, placed, -1.0)
+    }
+
+    /// Seconds of a step with the tables added so far.
+    pub fn step_seconds(&mut self) -> f64 {
+        self.parts().total()
+    }
+
+    /// The seconds by part, of the slowest rank in each.
+    pub fn parts(&mut self) -> Parts {
+        self.freshen();
+        price::parts(self)
+    }
+
+    /// Bytes of the fullest rank: tables, state and buffers, and the dense model.
+    pub fn peak_bytes(&mut self) -> Bytes {
+        self.freshen();
+        price::peak(self)
+    }
+
+    /// Bytes that the busiest rank sends or receives outside its node.
+    pub fn inter_node_bytes(&mut self) -> f64 {
+        self.freshen();
+        price::inter_node(self)
+    }
+
+    /// Everything about the tables added so far, rank by rank.
+    pub fn estimate(&mut self) -> Estimate {
+        self.freshen();
+        price::estimate(self)
+    }
+
+    fn change(&mut self, table: TableId, placed: &TablePlan, sign: f64) -> Result<()> {
+        let ordered = placed.order.is_some() || placed.tiers.len() > 1;
+        for tier in &placed.tiers {
+            let at = self.mesh(tier.mesh)?;
+            let Placed { shape, loads, exchanged, synced, stale, .. } = &mut self.meshes[at];
+            let (workload, samples) = (self.workload, self.samples);
+            Adding { workload, shape, table, tier, ordered, samples, sign }
+                .run(&mut self.demands, loads)?;
+            *stale = true;
+            let by = |count: &mut u32, is: bool| {
+                if is {
+                    *count = if sign > 0.0 { *count + 1 } else { count.saturating_sub(1) };
+                }
+            };
+            by(exchanged, tier.mesh.group_ranks() > 1);
+            by(synced, tier.sync != crate::ReplicaSync::None);
+        }
+        Ok(())
+    }
+
+    /// Position of a mesh, made when it is first used.
+    fn mesh(&mut self, mesh: Mesh) -> Result<usize> {
+        if let Some(at) = self.meshes.iter().position(|placed| placed.shape.mesh == mesh) {
+            return Ok(at);
+        }
+        let positions = vec![Load::default(); mesh.group_ranks() as usize];
+        self.meshes.push(Placed {
+            shape: MeshShape::new(mesh, self.node_ranks, self.topology)?,
+            loads: Loads { positions, each: Load::default() },
+            volumes: Volumes::default(),
+            exchanged: 0,
+            synced: 0,
+            stale: true,
+        });
+        Ok(self.meshes.len() - 1)
+    }
+
+    fn freshen(&mut self) {
+        for placed in &mut self.meshes {
+            if placed.stale {
+                placed.volumes.fill(&placed.shape, &placed.loads);
+                placed.stale = false;
+            }
+        }
+    }
+
+    /// Ranks that are enough to ask: all of them, or one group where all groups are alike.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u32> + use<> {
+        let world = self.topology.world();
+        let cut: Vec<&Placed> =
+            self.meshes.iter().filter(|placed| placed.shape.mesh.group_ranks() > 1).collect();
+        let only = match cut.as_slice() {
+            [one] if one.shape.alike => Some(one.shape.mesh),
+            _ => None,
+        };
+        let count = only.map_or(world, |mesh| mesh.group_ranks());
+        (0..count).map(move |position| match only {
+            Some(mesh) => mesh.rank_at(0, position).index() as u32,
+            None => position,
+        })
+    }
+}

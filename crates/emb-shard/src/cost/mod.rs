@@ -1,0 +1,27 @@
+//! What a step of a plan costs, in seconds and bytes: [`StepModel`].
+//!
+//! ```text
+//!   Tier + Workload --Demand--> Load of every position     bytes that add up
+//!   Load + Mesh on a Topology --Volumes--> bytes of every rank over every level
+//!   bytes + rates --price--> Parts of every rank --slowest in each part--> Estimate
+//! ```
+//!
+//! [`Ledger`] keeps the loads of the tables placed so far, so that planners try placements one by
+//! one.
+
+mod check;
+mod demand;
+mod estimate;
+mod ledger;
+mod load;
+mod model;
+mod options;
+mod price;
+mod shape;
+mod shard;
+mod volume;
+
+pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
+pub use ledger::Ledger;
+pub use model::{CostModel, StepModel};
+pub use options::{CostOptions, Overlap};

@@ -1,0 +1,51 @@
+//! What the cost model assumes: [`CostOptions`].
+
+use serde::{Deserialize, Serialize};
+
+/// What of a step runs at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// Nothing: parts follow each other.
+    None,
+    /// Ids of the next batch travel while the dense model works on this one, and dense gradients
+    /// are summed behind the backward pass, as `HugeCTR` (`model_pipeline.cpp`) and `TorchRec`
+    /// (`TrainPipelineSparseDist`) do.
+    #[default]
+    Pipelined,
+}
+
+/// What the cost model assumes beyond the workload and the topology.
+///
+/// The rates of a topology are peaks; each is reached to the part that stands here. All are 1 by
+/// default, so that seconds are lower bounds until somebody measures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostOptions {
+    /// What runs at the same time.
+    pub overlap: Overlap,
+    /// Part of the memory's bandwidth that look-ups and updates of rows reach, `0..=1`.
+    pub memory_efficiency: f64,
+    /// Part of every link's bandwidth that collectives reach, `0..=1`.
+    pub link_efficiency: f64,
+}
+
+impl Default for CostOptions {
+    fn default() -> Self {
+        Self { overlap: Overlap::default(), memory_efficiency: 1.0, link_efficiency: 1.0 }
+    }
+}
+
+/// Fewest bytes that reading a row costs: `max(dim, 32)` weights of 4 bytes in `TorchRec`'s
+/// estimator (`planner/estimator/estimator.py`).
+pub(super) const LEAST_ROW_BYTES: f64 = 128.0;
+
+/// Bytes of a position that is sorted beside its id.
+pub(super) const POSITION_BYTES: f64 = 4.0;
+
+/// Bits that a pass of a radix sort takes care of.
+pub(super) const SORT_BITS: u32 = 8;
+
+/// Part of the dense model's time that its backward pass takes: twice the forward pass (`TorchRec`,
+/// `planner/constants.py`, `BWD_COMPUTE_MULTIPLIER`).
+pub(super) const BACKWARD_PART: f64 = 2.0 / 3.0;

@@ -1,0 +1,226 @@
+//! Bytes become seconds: the parts of a step, rank by rank.
+
+use super::ledger::{Ledger, Placed};
+use super::load::{Channel, Load};
+use super::options::{BACKWARD_PART, Overlap};
+use super::volume::{SCOPES, Traffic};
+use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
+use crate::Bytes;
+
+/// Seconds by part of the slowest rank in each.
+pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
+    let slowest =
+        ledger.ranks().map(|rank| of_rank(ledger, rank)).fold(Parts::default(), Parts::max);
+    overlapped(ledger, slowest)
+}
+
+/// Bytes of the fullest rank.
+pub(super) fn peak(ledger: &Ledger<'_>) -> Bytes {
+    let peaks = ledger.ranks().map(|rank| peak_of(ledger, rank).total());
+    Bytes::new(peaks.fold(0.0, f64::max).ceil() as u64)
+}
+
+/// Bytes that the busiest rank sends or receives outside its node.
+pub(super) fn inter_node(ledger: &Ledger<'_>) -> f64 {
+    let outside = ledger.ranks().map(|rank| {
+        let (mut sent, mut received) = (0.0, 0.0);
+        for level in 1..ledger.topology.levels().len() {
+            let mut add = |bytes: LevelBytes| {
+                sent += bytes.sent;
+                received += bytes.received;
+            };
+            add(exchanged(ledger, rank, level));
+            add(synced(ledger, rank, level));
+        }
+        f64::max(sent, received)
+    });
+    outside.fold(0.0, f64::max)
+}
+
+/// Everything, rank by rank.
+pub(super) fn estimate(ledger: &Ledger<'_>) -> Estimate {
+    let levels = 0..ledger.topology.levels().len();
+    let ranks = ledger.ranks().map(|rank| RankEstimate {
+        rank,
+        parts: of_rank(ledger, rank),
+        exchanged: levels.clone().map(|level| exchanged(ledger, rank, level)).collect(),
+        synced: levels.clone().map(|level| synced(ledger, rank, level)).collect(),
+        peak: peak_of(ledger, rank),
+    });
+    let ranks: Vec<RankEstimate> = ranks.collect();
+    let slowest = ranks.iter().map(|rank| rank.parts).fold(Parts::default(), Parts::max);
+    Estimate { parts: overlapped(ledger, slowest), ranks }
+}
+
+/// What is left of parts that run behind the dense model.
+fn overlapped(ledger: &Ledger<'_>, parts: Parts) -> Parts {
+    match ledger.model.options.overlap {
+        Overlap::None => parts,
+        Overlap::Pipelined => Parts {
+            id_exchange: (parts.id_exchange - parts.dense).max(0.0),
+            dense_sync: (parts.dense_sync - BACKWARD_PART * parts.dense).max(0.0),
+            ..parts
+        },
+    }
+}
+
+fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
+    let topology = ledger.topology;
+    let memory = topology.memory_bandwidth() * ledger.model.options.memory_efficiency;
+    let dense = ledger.workload.dense();
+    let mut parts = Parts {
+        dense: dense.seconds_of(ledger.samples, topology.flops()),
+        dense_sync: dense_sync(ledger, rank),
+        ..Parts::default()
+    };
+    for placed in &ledger.meshes {
+        let (place, position) = placed.shape.place(rank);
+        let (own, each) = (&placed.loads.positions[position], &placed.loads.each);
+        parts.lookup += (own.lookup + each.lookup) / memory;
+        parts.update += (own.update + each.update) / memory;
+        let (ids, outputs) = exchange(ledger, placed, place, own);
+        parts.id_exchange += ids;
+        parts.output_exchange += outputs;
+        // Gradients take the way of the outputs back.
+        parts.backward_exchange += outputs;
+        parts.replica_sync += sync(ledger, placed, place, own);
+    }
+    parts
+}
+
+/// Seconds of the exchange of ids and of outputs over one mesh.
+fn exchange(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> (f64, f64) {
+    let topology = ledger.topology;
+    let (mut ids, mut outputs) = (0.0, 0.0);
+    for (scope, _) in SCOPES.into_iter().zip(placed.volumes.uses).filter(|(_, uses)| *uses) {
+        let channel = scope.channel(own);
+        let (mut latency, mut talks) = (0.0, false);
+        for level in 0..topology.levels().len() {
+            let volume = placed.volumes.of(&placed.shape, scope, level, place, channel);
+            ids += seconds(ledger, level, volume.ids);
+            outputs += seconds(ledger, level, volume.outputs);
+            if volume.ids.peers > 0 {
+                (latency, talks) = (topology.levels()[level].latency(), true);
+            }
+        }
+        if talks {
+            // Counts travel before ids.
+            ids += 2.0 * latency;
+            outputs += latency;
+        }
+    }
+    (ids, outputs)
+}
+
+fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic) -> f64 {
+    if traffic.peers == 0 {
+        return 0.0;
+    }
+    let bandwidth = ledger.topology.levels()[level].all_to_all_bandwidth(traffic.peers);
+    traffic.busiest() / (bandwidth * ledger.model.options.link_efficiency)
+}
+
+/// Bytes that a rank exchanges over one level: ids, outputs and their gradients.
+fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
+    let mut bytes = LevelBytes::default();
+    for placed in &ledger.meshes {
+        let (place, position) = placed.shape.place(rank);
+        for scope in SCOPES {
+            let own = scope.channel(&placed.loads.positions[position]);
+            let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
+            let both = volume.outputs.sent + volume.outputs.received;
+            bytes.sent += volume.ids.sent + both;
+            bytes.received += volume.ids.received + both;
+        }
+    }
+    bytes
+}
+
+/// Bytes that a rank sends to make replicas equal over one level, and as many that it receives.
+fn synced(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
+    let mut bytes = LevelBytes::default();
+    for placed in &ledger.meshes {
+        let (place, position) = placed.shape.place(rank);
+        let own = &placed.loads.positions[position];
+        let moved = replica_bytes(placed, place, level, own);
+        bytes.sent += moved;
+        bytes.received += moved;
+    }
+    bytes
+}
+
+/// Ring all-reduce level by level, and ids told to all other replicas.
+fn replica_bytes(placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
+    let here = placed.shape.copies(level, place);
+    let inside = level.checked_sub(1).map_or(1, |inner| placed.shape.copies(inner, place));
+    if here == inside {
+        return 0.0;
+    }
+    let (here, inside) = (f64::from(here), f64::from(inside));
+    let units = here / inside;
+    2.0 * (units - 1.0) / units * own.reduced / inside + (here - inside) * own.gathered
+}
+
+fn sync(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> f64 {
+    if placed.synced == 0 {
+        return 0.0;
+    }
+    let mut all = 0.0;
+    let mut inside = 1;
+    for (number, level) in ledger.topology.levels().iter().enumerate() {
+        let here = placed.shape.copies(number, place);
+        if here == inside {
+            continue;
+        }
+        let bytes = replica_bytes(placed, place, number, own);
+        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
+        let hops = 2.0 * f64::from(here / inside).log2().ceil();
+        all += bytes / bandwidth + hops * level.latency();
+        inside = here;
+    }
+    all
+}
+
+/// Dense gradients are summed by a ring in every level.
+fn dense_sync(ledger: &Ledger<'_>, rank: u32) -> f64 {
+    let bytes = ledger.workload.dense_model().gradient_bytes as f64;
+    if bytes == 0.0 {
+        return 0.0;
+    }
+    let (mut all, mut inside) = (0.0, 1.0);
+    for level in ledger.topology.levels() {
+        let here = unit_ranks(level, rank);
+        if here > inside {
+            let units = here / inside;
+            let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
+            all += 2.0 * (units - 1.0) / units * bytes / inside / bandwidth;
+            all += 2.0 * units.log2().ceil() * level.latency();
+            inside = here;
+        }
+    }
+    all
+}
+
+fn unit_ranks(level: &crate::Level, rank: u32) -> f64 {
+    let unit = level.unit_of(crate::Rank::new(rank));
+    let ranks = unit.and_then(|unit| Ok(level.ranks_of(unit)?.len()));
+    ranks.map_or(1.0, |count| count as f64)
+}
+
+fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
+    let dense = ledger.workload.dense_model();
+    let activations = dense.memory_bytes_per_sample as f64 * ledger.samples;
+    let mut peak =
+        PeakBytes { dense: dense.memory_bytes as f64 + activations, ..PeakBytes::default() };
+    for placed in &ledger.meshes {
+        let (place, position) = placed.shape.place(rank);
+        let own = &placed.loads.positions[position];
+        peak.weights += own.weights;
+        peak.state += own.state;
+        for scope in SCOPES {
+            let channel: Channel = scope.channel(own);
+            peak.buffers += placed.volumes.buffers(&placed.shape, scope, place, channel);
+        }
+    }
+    peak
+}
