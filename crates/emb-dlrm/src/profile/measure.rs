@@ -100,7 +100,11 @@ fn counts_of(tables: &Tables, memory: u64) -> Result<Vec<RowCounts>> {
     let wanted: Vec<u64> =
         tables.iter().map(|table| RowCounts::bytes_wanted(table.rows())).collect();
     let shares = shares(&wanted, memory);
-    Ok(tables.iter().zip(shares).map(|(table, bytes)| RowCounts::new(table.rows(), bytes)).collect())
+    Ok(tables
+        .iter()
+        .zip(shares)
+        .map(|(table, bytes)| RowCounts::new(table.rows(), bytes))
+        .collect())
 }
 
 /// Feeds every look-up to the counts of its table; returns the samples.

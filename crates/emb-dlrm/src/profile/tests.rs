@@ -134,10 +134,9 @@ fn an_estimate_in_little_memory_is_near_the_exact_count_of_zipf_distributed_ids(
     assert!(error < 4.0 * relative_error, "{count} for {}", exact.seen.count());
     assert!(relative_error < 0.05, "{relative_error}");
     assert_eq!(exact.lookups, little.lookups);
-    for (exact, little) in [
-        (exact.top_1_percent, little.top_1_percent),
-        (exact.top_10_percent, little.top_10_percent),
-    ] {
+    for (exact, little) in
+        [(exact.top_1_percent, little.top_1_percent), (exact.top_10_percent, little.top_10_percent)]
+    {
         assert!((exact - little).abs() < 0.02, "{little} for {exact}");
     }
 }
@@ -203,8 +202,7 @@ fn real_clicks_have_the_histogram_of_a_naive_count() {
     }
     let text = std::fs::read_to_string(&file).expect("text");
     let rows = 1000;
-    let options =
-        Options { data: vec![file], rows_per_table: Some(rows), ..Options::default() };
+    let options = Options { data: vec![file], rows_per_table: Some(rows), ..Options::default() };
     let config = Config::resolve(options).expect("consistent");
     let options = ProfileOptions { memory_bytes: PLENTY, samples: None };
     let profile = profile(&config, options, |_| {}).expect("a profile");

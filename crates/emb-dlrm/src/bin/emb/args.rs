@@ -1,7 +1,9 @@
 //! The command line.
 
+mod plan;
 mod profile;
 
+pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 pub(crate) use profile::ProfileArgs;
 
 use clap::{Args, Parser, Subcommand};
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Measure how often the rows of each table are looked up: what plans start from.
     Profile(Box<ProfileArgs>),
+    /// Decide where tables live on given machines, and what a step will cost.
+    Plan(Box<PlanArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod args;
 mod evaluate;
 mod inspect;
 mod output;
+mod plan;
 mod predict;
 mod profile;
 mod progress;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Profile(args) => profile::run(*args),
+        Command::Plan(args) => plan::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

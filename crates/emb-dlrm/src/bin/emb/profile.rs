@@ -23,8 +23,7 @@ pub(crate) fn run(args: ProfileArgs) -> Result<()> {
     let config = Config::resolve(options)?;
     folder_exists(&args.out)?;
     let synthetic = (config.data == Origin::Synthetic).then_some(SYNTHETIC_SAMPLES);
-    let options =
-        ProfileOptions { memory_bytes: args.memory, samples: args.samples.or(synthetic) };
+    let options = ProfileOptions { memory_bytes: args.memory, samples: args.samples.or(synthetic) };
     let mut reading = Reading::new();
     let result = profile(&config, options, |samples| reading.samples(samples));
     let seconds = reading.finish();
@@ -60,7 +59,11 @@ fn summary(profile: &Profile, path: &Path, seconds: f64) -> String {
         ("workload", format!("{}, written to {}", profile.workload.name, path.display())),
         (
             "samples",
-            format!("{} in {seconds:.1} s, {} a second", count(profile.samples), count(speed as u64)),
+            format!(
+                "{} in {seconds:.1} s, {} a second",
+                count(profile.samples),
+                count(speed as u64)
+            ),
         ),
     ];
     if profile.skipped.total() > 0 {

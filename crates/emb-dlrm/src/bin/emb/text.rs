@@ -32,18 +32,16 @@ pub(crate) fn bytes(value: u64) -> String {
     format!("{scaled:.1} PiB")
 }
 
-/// A number of bytes as a person writes it: `1073741824`, `512MiB`, `1.5 GiB`.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 5] =
-        [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("B", 1)];
-    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
-    let (number, factor) = unit.unwrap_or((text, 1));
-    let value = number.trim().parse::<f64>().map(|number| number * factor as f64);
-    match value {
-        // Beyond this, floats skip numbers.
-        Ok(bytes) if (0.0..=(1_u64 << 53) as f64).contains(&bytes) => Ok(bytes as u64),
-        _ => Err("must be bytes, or a number with B, KiB, MiB, GiB or TiB, as 512MiB".into()),
-    }
+/// Seconds with a unit in which three digits count.
+pub(crate) fn seconds(value: f64) -> String {
+    let (scaled, unit) = match value {
+        0.0 => return "0 s".to_owned(),
+        _ if value < 1e-3 => (value * 1e6, "us"),
+        _ if value < 1.0 => (value * 1e3, "ms"),
+        _ => (value, "s"),
+    };
+    let digits = (2 - scaled.log10().floor() as i32).clamp(0, 3) as usize;
+    format!("{scaled:.digits$} {unit}")
 }
 
 /// Part of a whole as percent.
@@ -92,7 +90,7 @@ pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, parse_bytes, table};
+    use super::{bytes, count, seconds, table};
 
     #[test]
     fn counts_have_thousands_separators() {
@@ -102,20 +100,19 @@ mod tests {
     }
 
     #[test]
+    fn seconds_have_three_digits_and_a_unit() {
+        assert_eq!(seconds(0.0123456), "12.3 ms");
+        assert_eq!(seconds(0.000_082_3), "82.3 us");
+        assert_eq!(seconds(12.3456), "12.3 s");
+        assert_eq!(seconds(1234.5), "1234 s");
+        assert_eq!(seconds(0.0), "0 s");
+    }
+
+    #[test]
     fn bytes_have_units() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(5 << 30), "5.0 GiB");
-    }
-
-    #[test]
-    fn bytes_are_read_with_and_without_units() {
-        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
-        assert_eq!(parse_bytes("1MiB"), Ok(1 << 20));
-        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
-        for bad in ["", "MiB", "-1", "1GB", "nan", "1e300", "1 1"] {
-            assert!(parse_bytes(bad).is_err(), "{bad:?}");
-        }
     }
 
     #[test]

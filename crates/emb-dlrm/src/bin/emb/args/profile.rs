@@ -1,8 +1,8 @@
 //! The command line of `emb profile`.
 
-use crate::text::parse_bytes;
 use clap::Args;
 use emb_dlrm::config::{BadRows, IdPolicy, OptimizerKind, Options, WeightType};
+use emb_dlrm::planning::parse_bytes;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

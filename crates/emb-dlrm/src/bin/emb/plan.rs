@@ -1,0 +1,164 @@
+//! `emb plan`.
+
+use crate::args::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
+use crate::output::{json, out, write_file};
+use crate::text::{bytes, count, counted, pairs, seconds, table};
+use emb_dlrm::planning::{Machines, Outcome, PlanDiff, PlanReport, make_plan, read_plan};
+use emb_dlrm::{Error, Result};
+use emb_shard::{Bytes, Estimate, Task, Topology, Workload};
+
+pub(crate) fn run(args: &PlanArgs) -> Result<()> {
+    match (&args.command, &args.make) {
+        (Some(PlanCommand::Diff(args)), _) => diff(args),
+        (None, Some(args)) => make(args),
+        (None, None) => Err(Error::Config("emb plan: give --workload and --topology".into())),
+    }
+}
+
+fn make(args: &MakeArgs) -> Result<()> {
+    let planner = args.planner.planner()?;
+    let (workload, topology) = (args.workload.load()?, Machines::read(&args.topology)?.all()?);
+    let task = Task {
+        workload: &workload,
+        topology: &topology,
+        constraints: args.planner.constraints()?,
+        objective: args.planner.objective(),
+    };
+    let outcome = match make_plan(planner.as_ref(), &task) {
+        Err(Error::Infeasible(reason)) if args.json => {
+            json(&serde_json::json!({
+                "workload": workload.name(),
+                "topology": topology.name(),
+                "planner": planner.name(),
+                "feasible": false,
+                "reason": reason,
+            }))?;
+            return Err(Error::Infeasible(reason));
+        }
+        other => other?,
+    };
+    if let Some(path) = &args.out {
+        write_file(path, &outcome.plan.to_file().to_string())?;
+    }
+    let report = outcome.report(planner.name(), &task)?;
+    if args.json {
+        return json(&report);
+    }
+    out(&summary(args, &report, &workload, &topology))?;
+    if args.explain {
+        out(&explain(&outcome, &topology))?;
+    }
+    Ok(())
+}
+
+fn summary(
+    args: &MakeArgs,
+    report: &PlanReport,
+    workload: &Workload,
+    topology: &Topology,
+) -> String {
+    let weights = workload.tables().weight_bytes().map_or(u64::MAX, Bytes::get);
+    let peak = report.peak_bytes;
+    let whole = |value: f64| bytes(value as u64);
+    let mut rows = vec![
+        (
+            "workload",
+            format!(
+                "{}: {} tables, {} of weights, batch {}",
+                report.workload,
+                report.tables.len(),
+                bytes(weights),
+                count(report.batch)
+            ),
+        ),
+        (
+            "topology",
+            format!(
+                "{}, {}, {}",
+                topology.name(),
+                counted(u64::from(topology.world()), "rank"),
+                counted(u64::from(topology.nodes()), "node")
+            ),
+        ),
+        ("planner", format!("{}, {}", report.planner, seconds(report.planning_seconds))),
+        (
+            "step",
+            format!(
+                "{}, tables max/mean {:.2}",
+                seconds(report.step_seconds),
+                report.max_over_mean
+            ),
+        ),
+        (
+            "exchange",
+            format!(
+                "{} between nodes, {} inside, of the busiest rank in a step",
+                whole(report.inter_node_bytes_per_rank),
+                whole(report.intra_node_bytes_per_rank)
+            ),
+        ),
+        (
+            "memory",
+            format!(
+                "{} of {} on the fullest rank: {} weights, {} state, {} buffers, {} dense",
+                whole(peak.max_rank),
+                bytes(topology.memory().get()),
+                whole(peak.weights),
+                whole(peak.state),
+                whole(peak.buffers),
+                whole(peak.dense)
+            ),
+        ),
+        ("replicas", report.replicas.to_string()),
+    ];
+    if let Some(path) = &args.out {
+        rows.push(("plan", format!("written to {}", path.display())));
+    }
+    pairs(&rows)
+}
+
+fn explain(outcome: &Outcome, topology: &Topology) -> String {
+    format!("\n{topology}\n\n{}\n\n{}", parts(&outcome.estimate), outcome.plan)
+}
+
+/// Seconds of the parts of a step.
+fn parts(estimate: &Estimate) -> String {
+    let total = estimate.step_seconds();
+    let rows: Vec<Vec<String>> = estimate
+        .parts
+        .named()
+        .iter()
+        .map(|&(name, value)| {
+            let share = if total > 0.0 { value / total } else { 0.0 };
+            vec![name.to_owned(), seconds(value), crate::text::percent(share)]
+        })
+        .collect();
+    table(&["part of a step", "time", "share"], &rows)
+}
+
+fn diff(args: &DiffArgs) -> Result<()> {
+    let diff = PlanDiff::new(&read_plan(&args.first)?, &read_plan(&args.second)?)?;
+    if args.json {
+        return json(&diff);
+    }
+    if diff.tables.is_empty() && diff.world[0] == diff.world[1] {
+        return out(&format!("{} tables, all placed alike", count(diff.alike as u64)));
+    }
+    let mut head = Vec::new();
+    for (name, [first, second]) in [("ranks", diff.world), ("ranks of a node", diff.node_ranks)] {
+        if first != second {
+            head.push((name, format!("{first} -> {second}")));
+        }
+    }
+    head.push(("placed alike", count(diff.alike as u64)));
+    head.push(("placed differently", count(diff.tables.len() as u64)));
+    let width = |cell: fn(&emb_dlrm::planning::TableDiff) -> &String| {
+        diff.tables.iter().map(|table| cell(table).chars().count()).max().unwrap_or(0)
+    };
+    let (names, firsts) = (width(|table| &table.table), width(|table| &table.first));
+    let lines = diff
+        .tables
+        .iter()
+        .map(|one| format!("{:<names$}  {:<firsts$}  ->  {}", one.table, one.first, one.second));
+    out(&format!("{}\n\n{}", pairs(&head), lines.collect::<Vec<_>>().join("\n")))
+}

@@ -1,0 +1,100 @@
+//! The machines, from a preset or a file: [`Machines`].
+
+use crate::config::{json_file, toml_file};
+use crate::{Error, Result};
+use emb_shard::{Topology, TopologySpec, UnitRanks};
+use std::path::Path;
+
+/// Machines whose number may be open: a preset without a count, or a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Machines {
+    /// A preset by name, such as `dgx-h100`, without its count.
+    Preset(String),
+    /// All of them.
+    Known(Box<TopologySpec>),
+}
+
+impl Machines {
+    /// Reads `text`: `dgx-h100:NODES`, `dgx-a100:NODES`, `cpu:RANKS`, one of them without the
+    /// number, or a file that ends with .toml or .json.
+    ///
+    /// # Errors
+    /// An unknown preset, with the nearest; by line and column: a file that can't be read.
+    pub fn read(text: &str) -> Result<Self> {
+        let path = Path::new(text);
+        let spec = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("toml" | "json") if !path.is_file() => {
+                return Err(Error::Config(format!("--topology: there is no file {text}")));
+            }
+            Some("toml") => toml_file(path)?,
+            Some("json") => json_file(path)?,
+            _ if text.contains(':') => preset(text)?.into(),
+            _ => {
+                // With any count it is a preset, or the error names those there are.
+                preset(&format!("{text}:1"))?;
+                return Ok(Self::Preset(text.to_owned()));
+            }
+        };
+        Ok(Self::Known(Box::new(spec)))
+    }
+
+    /// All of them, as they are.
+    ///
+    /// # Errors
+    /// A preset without its number; what [`Topology::new`] refuses.
+    pub fn all(self) -> Result<Topology> {
+        match self {
+            Self::Known(spec) => checked(*spec),
+            Self::Preset(name) => {
+                Err(Error::Config(format!("--topology {name}: how many? As in {name}:2")))
+            }
+        }
+    }
+
+    /// So many ranks of them: whole nodes of a preset; of a file, as many units as give that many
+    /// ranks, where all units of a level are equal.
+    ///
+    /// # Errors
+    /// Ranks that are no whole number of nodes; a file of unequal units and other ranks.
+    pub fn of_ranks(&self, ranks: u32) -> Result<Topology> {
+        match self {
+            Self::Preset(name) => {
+                let node = preset(&format!("{name}:1"))?.world();
+                if ranks == 0 || !ranks.is_multiple_of(node) {
+                    return Err(Error::Config(format!(
+                        "--gpus {ranks}: a node of {name} has {node} ranks"
+                    )));
+                }
+                preset(&format!("{name}:{}", ranks / node))
+            }
+            Self::Known(spec) if spec.ranks == ranks => checked((**spec).clone()),
+            Self::Known(spec) => grown(spec, ranks),
+        }
+    }
+}
+
+/// The same levels over another number of ranks.
+fn grown(spec: &TopologySpec, ranks: u32) -> Result<Topology> {
+    let mut spec = spec.clone();
+    spec.ranks = ranks;
+    if let Some(level) = spec.levels.iter().find(|level| matches!(level.ranks, UnitRanks::Each(_)))
+    {
+        return Err(Error::Config(format!(
+            "--gpus {ranks}: level {:?} of the topology lists its units one by one: only as many \
+             ranks as it has can be simulated",
+            level.name
+        )));
+    }
+    if let Some(last) = spec.levels.last_mut() {
+        last.ranks = UnitRanks::Equal(ranks);
+    }
+    checked(spec)
+}
+
+fn preset(text: &str) -> Result<Topology> {
+    Topology::preset(text).map_err(|error| Error::Config(format!("--{error}")))
+}
+
+fn checked(spec: TopologySpec) -> Result<Topology> {
+    Topology::new(spec).map_err(|error| Error::Config(format!("--{error}")))
+}

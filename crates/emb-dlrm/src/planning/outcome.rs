@@ -1,0 +1,177 @@
+//! A plan that was made, and what is reported of it: [`Outcome`], [`PlanReport`].
+
+use super::in_words;
+use crate::{Error, Result};
+use emb_shard::{CostModel as _, Estimate, Parts, Plan, Planner, Rank, StepModel, Task};
+use serde::Serialize;
+use std::time::Instant;
+
+/// A plan that fits, and what it costs.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The plan.
+    pub plan: Plan,
+    /// What a step of it costs by [`StepModel`], whoever planned.
+    pub estimate: Estimate,
+    /// Seconds that planning took.
+    pub planning_seconds: f64,
+}
+
+/// What `emb plan --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanReport {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the topology.
+    pub topology: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Samples of a step, of all ranks together.
+    pub batch: u64,
+    /// Who planned.
+    pub planner: String,
+    /// Whether there is a plan that fits: true.
+    pub feasible: bool,
+    /// Seconds that planning took.
+    pub planning_seconds: f64,
+    /// Seconds of a step.
+    pub step_seconds: f64,
+    /// The same by part, of the slowest rank in each.
+    pub step_parts: Parts,
+    /// Seconds of the tables on the busiest rank over those of the mean rank.
+    pub max_over_mean: f64,
+    /// Bytes that the busiest rank sends or receives outside its node in a step.
+    pub inter_node_bytes_per_rank: f64,
+    /// Bytes that the busiest rank sends or receives inside its node in a step.
+    pub intra_node_bytes_per_rank: f64,
+    /// Bytes of memory of the fullest rank.
+    pub peak_bytes: RankBytes,
+    /// Most replicas of a table that is not data-parallel.
+    pub replicas: u32,
+    /// The tables.
+    pub tables: Vec<TableReport>,
+}
+
+/// Bytes of memory of a rank at the peak of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RankBytes {
+    /// All of them.
+    pub max_rank: f64,
+    /// Weights of tables.
+    pub weights: f64,
+    /// Their optimizer state.
+    pub state: f64,
+    /// What is sent and received.
+    pub buffers: f64,
+    /// The dense model.
+    pub dense: f64,
+}
+
+/// Where a table lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableReport {
+    /// Name.
+    pub name: String,
+    /// Its placement, as [`in_words`] has it.
+    pub placement: String,
+}
+
+/// Has `planner` make a plan, times it, and checks by the cost model that every rank has room for
+/// tables, state, buffers and the dense model.
+///
+/// # Errors
+/// [`Error::Infeasible`]: a table that does not fit, or a rank whose peak does not; [`Error::Config`]:
+/// constraints that can't be met.
+pub fn make_plan(planner: &dyn Planner, task: &Task<'_>) -> Result<Outcome> {
+    let since = Instant::now();
+    let plan = planner.plan(task).map_err(|error| match error {
+        emb_shard::Error::DoesNotFit(_) => Error::Infeasible(error.to_string()),
+        emb_shard::Error::Constraint { .. } | emb_shard::Error::TablesUnknown { .. } => {
+            Error::Config(error.to_string())
+        }
+        other => other.into(),
+    })?;
+    let planning_seconds = since.elapsed().as_secs_f64();
+    let estimate = StepModel::default().estimate(&plan, task.workload, task.topology)?;
+    match too_full(&plan, &estimate, task.budget().get())? {
+        None => Ok(Outcome { plan, estimate, planning_seconds }),
+        Some(reason) => Err(Error::Infeasible(reason)),
+    }
+}
+
+/// Why the fullest rank is too full, if it is.
+fn too_full(plan: &Plan, estimate: &Estimate, budget: u64) -> Result<Option<String>> {
+    let Some(rank) = estimate.fullest().filter(|rank| rank.peak.total() > budget as f64) else {
+        return Ok(None);
+    };
+    let bytes = |shard: &emb_shard::Shard| {
+        let table = &plan.tables().tables()[shard.table];
+        (table.part_bytes(shard.rows, shard.columns.columns()).total(), table.name())
+    };
+    let shards = plan.shards_of(Rank::new(rank.rank))?;
+    let largest = shards.map(|shard| bytes(&shard)).max_by_key(|(bytes, _)| *bytes);
+    let (most, table) = largest.map_or((0, ""), |(bytes, name)| (bytes.get(), name));
+    let peak = &rank.peak;
+    Ok(Some(format!(
+        "rank {} needs {:.0} bytes ({:.0} of weights, {:.0} of state, {:.0} of buffers, {:.0} of \
+         the dense model), has {budget}, short {:.0}; its largest part is {most} bytes of table \
+         {table:?}: more ranks or a smaller --batch-size would help",
+        rank.rank,
+        peak.total(),
+        peak.weights,
+        peak.state,
+        peak.buffers,
+        peak.dense,
+        (peak.total() - budget as f64).ceil(),
+    )))
+}
+
+impl Outcome {
+    /// Most replicas of a table that is not data-parallel.
+    pub fn replicas(&self) -> u32 {
+        let tiers = self.plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
+        let cut = tiers.filter(|tier| tier.mesh.group_ranks() > 1);
+        cut.map(|tier| tier.mesh.replicas()).max().unwrap_or(1)
+    }
+
+    /// Bytes of the fullest rank.
+    pub fn peak_bytes(&self) -> RankBytes {
+        let peak = self.estimate.fullest().map(|rank| rank.peak).unwrap_or_default();
+        RankBytes {
+            max_rank: peak.total(),
+            weights: peak.weights,
+            state: peak.state,
+            buffers: peak.buffers,
+            dense: peak.dense,
+        }
+    }
+
+    /// What is reported of it.
+    ///
+    /// # Errors
+    /// A batch that so many ranks cannot have.
+    pub fn report(&self, planner: &str, task: &Task<'_>) -> Result<PlanReport> {
+        let tables = self.plan.placed().iter().map(|(_, placed)| TableReport {
+            name: placed.table.clone(),
+            placement: in_words(placed),
+        });
+        let estimate = &self.estimate;
+        Ok(PlanReport {
+            workload: task.workload.name().to_owned(),
+            topology: task.topology.name().to_owned(),
+            ranks: self.plan.world(),
+            batch: task.workload.batch().global(self.plan.world())?,
+            planner: planner.to_owned(),
+            feasible: true,
+            planning_seconds: self.planning_seconds,
+            step_seconds: estimate.step_seconds(),
+            step_parts: estimate.parts,
+            max_over_mean: estimate.max_over_mean(),
+            inter_node_bytes_per_rank: estimate.inter_node_bytes(),
+            intra_node_bytes_per_rank: estimate.intra_node_bytes(),
+            peak_bytes: self.peak_bytes(),
+            replicas: self.replicas(),
+            tables: tables.collect(),
+        })
+    }
+}
