@@ -295,7 +295,7 @@ fn a_difference_of_plans_names_tables_and_both_placements() {
     let ads = json!({ "table": "ads", "first": "table_wise on 1", "second": "table_wise on 3" });
     assert_eq!(report["tables"][0], ads);
     let text = stdout(&plan(&["diff", &a, &b]));
-    assert!(text.contains("ads    table_wise on 1  ->  table_wise on 3"), "{text}");
+    assert!(text.contains("ads  table_wise on 1  ->  table_wise on 3"), "{text}");
 
     let flags = ["--workload", &tables, "--workload-name", "other", "--batch-size", "512"];
     let other = folder.path("other.json");

@@ -44,8 +44,10 @@ fn a_profile_counts_hashed_ids_by_table_and_is_a_workload() {
         (&"C1".into(), &8.into())
     );
     let buckets = stats["tables"][0]["access"]["histogram"].as_array().expect("buckets");
-    let sum = |key: &str| buckets.iter().map(|bucket| bucket[key].as_u64().expect("a number"));
-    assert_eq!((sum("rows").sum::<u64>(), sum("lookups").sum::<u64>()), (2, 200));
+    let sum = |key: &str| -> u64 {
+        buckets.iter().map(|bucket| bucket[key].as_u64().expect("a number")).sum()
+    };
+    assert_eq!((sum("rows"), sum("lookups")), (2, 200));
 }
 
 #[test]
