@@ -77,8 +77,8 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    CostModel, CostOptions, Estimate, Ledger, LevelBytes, Overlap, Parts, PeakBytes, RankEstimate,
-    StepModel,
+    CostModel, CostOptions, Estimate, GradientSum, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
+    RankEstimate, StepModel,
 };
 pub use error::Error;
 pub use ids::{
@@ -91,7 +91,7 @@ pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
-pub use planner::{Constraints, Kind, Objective, Planner, Task};
+pub use planner::{Constraints, Kind, Lattice, Objective, Planned, Planner, Task};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};

@@ -172,7 +172,7 @@ impl Placing<'_> {
         let budget = self.loads.budget();
         Error::DoesNotFit(Box::new(DoesNotFit::new(
             self.table,
-            self.placement,
+            self.placement.name(),
             self.mesh,
             needs,
             has,

@@ -6,6 +6,7 @@ use super::model::StepModel;
 use super::price;
 use super::shape::MeshShape;
 use super::shard::{Adding, Loads};
+use super::typical::MeshRates;
 use super::volume::Volumes;
 use super::{Estimate, Parts};
 use crate::{Bytes, Id, Mesh, Result, TableId, TablePlan, Topology, Workload};
@@ -47,7 +48,9 @@ pub struct Ledger<'a> {
     /// Samples of a rank, a mean.
     pub(super) samples: f64,
     pub(super) meshes: Vec<Placed>,
-    demands: Demands,
+    pub(super) demands: Demands,
+    /// What bytes take, by mesh.
+    pub(super) rates: Vec<MeshRates>,
 }
 
 /// The tables over one mesh.
@@ -84,6 +87,7 @@ impl<'a> Ledger<'a> {
             samples: workload.batch().global(world)? as f64 / f64::from(world),
             meshes: Vec::new(),
             demands: Demands::default(),
+            rates: Vec::new(),
         })
     }
 
@@ -114,13 +118,20 @@ impl<'a> Ledger<'a> {
         price::parts(self)
     }
 
+    /// Mean seconds that ranks are busy with the tables added so far: a lower bound of what any
+    /// balance of the same placements can reach.
+    pub fn mean_seconds(&mut self) -> f64 {
+        self.freshen();
+        price::mean(self)
+    }
+
     /// Bytes of the fullest rank: tables, state and buffers, and the dense model.
     pub fn peak_bytes(&mut self) -> Bytes {
         self.freshen();
         price::peak(self)
     }
 
-    /// Bytes that the busiest rank sends or receives outside its node.
+    /// Bytes that the mean rank sends outside its node.
     pub fn inter_node_bytes(&mut self) -> f64 {
         self.freshen();
         price::inter_node(self)
@@ -132,13 +143,30 @@ impl<'a> Ledger<'a> {
         price::estimate(self)
     }
 
+    /// The seconds by part, and the sum of squares of what ranks are busy with.
+    pub(crate) fn parts_and_squares(&mut self) -> (Parts, f64) {
+        self.freshen();
+        price::parts_and_squares(self)
+    }
+
+    /// Seconds by part and peak bytes at every position of the groups of `mesh`.
+    pub(crate) fn by_position(&mut self, mesh: Mesh) -> Vec<(Parts, f64)> {
+        self.freshen();
+        price::by_position(self, mesh)
+    }
+
+    pub(super) fn node_ranks(&self) -> u32 {
+        self.node_ranks
+    }
+
     fn change(&mut self, table: TableId, placed: &TablePlan, sign: f64) -> Result<()> {
         let ordered = placed.order.is_some() || placed.tiers.len() > 1;
         for tier in &placed.tiers {
             let at = self.mesh(tier.mesh)?;
             let Placed { shape, loads, exchanged, synced, stale, .. } = &mut self.meshes[at];
             let (workload, samples) = (self.workload, self.samples);
-            Adding { workload, shape, table, tier, ordered, samples, sign }
+            let sum = self.model.options.gradient_sum;
+            Adding { workload, shape, table, tier, ordered, samples, sum, sign }
                 .run(&mut self.demands, loads)?;
             *stale = true;
             let by = |count: &mut u32, is: bool| {

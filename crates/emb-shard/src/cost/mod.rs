@@ -19,9 +19,11 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod typical;
 mod volume;
 
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
-pub use options::{CostOptions, Overlap};
+pub use options::{CostOptions, GradientSum, Overlap};
+pub(crate) use typical::{EvenCut, Typical};

@@ -15,6 +15,19 @@ pub enum Overlap {
     Pipelined,
 }
 
+/// How replicas sum the gradients of [`ReplicaSync::Gradients`](crate::ReplicaSync::Gradients).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GradientSum {
+    /// Ids of touched rows are told to all, then the rows that any replica touched are summed.
+    TouchedRows,
+    /// Either so, or all rows with a bit for each that was touched, whichever is fewer bytes
+    /// (`FlexShard` reconstruction 1.3: a dense block wins once a rank touches more than `2/W` of
+    /// its rows).
+    #[default]
+    Cheaper,
+}
+
 /// What the cost model assumes beyond the workload and the topology.
 ///
 /// The rates of a topology are peaks; each is reached to the part that stands here. All are 1 by
@@ -24,6 +37,8 @@ pub enum Overlap {
 pub struct CostOptions {
     /// What runs at the same time.
     pub overlap: Overlap,
+    /// How replicas sum gradients.
+    pub gradient_sum: GradientSum,
     /// Part of the memory's bandwidth that look-ups and updates of rows reach, `0..=1`.
     pub memory_efficiency: f64,
     /// Part of every link's bandwidth that collectives reach, `0..=1`.
@@ -32,7 +47,13 @@ pub struct CostOptions {
 
 impl Default for CostOptions {
     fn default() -> Self {
-        Self { overlap: Overlap::default(), memory_efficiency: 1.0, link_efficiency: 1.0 }
+        let gradient_sum = GradientSum::default();
+        Self {
+            overlap: Overlap::default(),
+            gradient_sum,
+            memory_efficiency: 1.0,
+            link_efficiency: 1.0,
+        }
     }
 }
 

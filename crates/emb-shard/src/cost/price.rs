@@ -5,13 +5,52 @@ use super::load::{Channel, Load};
 use super::options::{BACKWARD_PART, Overlap};
 use super::volume::{SCOPES, Traffic};
 use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
-use crate::Bytes;
+use crate::{Bytes, Id, Mesh, Rank};
 
 /// Seconds by part of the slowest rank in each.
 pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
-    let slowest =
-        ledger.ranks().map(|rank| of_rank(ledger, rank)).fold(Parts::default(), Parts::max);
+    let slowest = ledger
+        .ranks()
+        .map(|rank| of_rank(ledger, rank, Traffic::busiest))
+        .fold(Parts::default(), Parts::max);
     overlapped(ledger, slowest)
+}
+
+/// The parts of a step, and the sum of the squares of what the ranks are busy with: among plans of
+/// equal steps the one with fewer busy ranks has the better chance of becoming faster.
+pub(super) fn parts_and_squares(ledger: &Ledger<'_>) -> (Parts, f64) {
+    let (mut slowest, mut squares) = (Parts::default(), 0.0);
+    for rank in ledger.ranks() {
+        let parts = of_rank(ledger, rank, Traffic::busiest);
+        squares += parts.tables() * parts.tables();
+        slowest = slowest.max(parts);
+    }
+    (overlapped(ledger, slowest), squares)
+}
+
+/// Parts and bytes at every position of the groups of `mesh`: of the slowest and of the fullest
+/// rank there.
+pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh) -> Vec<(Parts, f64)> {
+    let mut positions = vec![(Parts::default(), 0.0); mesh.group_ranks() as usize];
+    for rank in ledger.ranks() {
+        let (_, set) = mesh.place_of(Rank::new(rank));
+        let at = &mut positions[set.index()];
+        at.0 = at.0.max(of_rank(ledger, rank, Traffic::busiest));
+        at.1 = f64::max(at.1, peak_of(ledger, rank).total());
+    }
+    positions
+}
+
+/// Mean over the ranks of what the tables take, each rank busy with the half of what it sends and
+/// receives: no plan of the same tables is faster than the mean of its ranks, and over all ranks as
+/// much is sent as is received.
+pub(super) fn mean(ledger: &Ledger<'_>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for rank in ledger.ranks() {
+        sum += of_rank(ledger, rank, Traffic::mean).tables();
+        count += 1.0;
+    }
+    sum / count
 }
 
 /// Bytes of the fullest rank.
@@ -20,21 +59,16 @@ pub(super) fn peak(ledger: &Ledger<'_>) -> Bytes {
     Bytes::new(peaks.fold(0.0, f64::max).ceil() as u64)
 }
 
-/// Bytes that the busiest rank sends or receives outside its node.
+/// Bytes that the mean rank sends outside its node: what the network between nodes carries, by
+/// ranks.
 pub(super) fn inter_node(ledger: &Ledger<'_>) -> f64 {
     let outside = ledger.ranks().map(|rank| {
-        let (mut sent, mut received) = (0.0, 0.0);
-        for level in 1..ledger.topology.levels().len() {
-            let mut add = |bytes: LevelBytes| {
-                sent += bytes.sent;
-                received += bytes.received;
-            };
-            add(exchanged(ledger, rank, level));
-            add(synced(ledger, rank, level));
-        }
-        f64::max(sent, received)
+        let levels = 1..ledger.topology.levels().len();
+        let sent = |level| exchanged(ledger, rank, level).sent + synced(ledger, rank, level).sent;
+        (levels.map(sent).sum::<f64>(), 1.0)
     });
-    outside.fold(0.0, f64::max)
+    let (bytes, ranks) = outside.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    bytes / ranks
 }
 
 /// Everything, rank by rank.
@@ -42,7 +76,7 @@ pub(super) fn estimate(ledger: &Ledger<'_>) -> Estimate {
     let levels = 0..ledger.topology.levels().len();
     let ranks = ledger.ranks().map(|rank| RankEstimate {
         rank,
-        parts: of_rank(ledger, rank),
+        parts: of_rank(ledger, rank, Traffic::busiest),
         exchanged: levels.clone().map(|level| exchanged(ledger, rank, level)).collect(),
         synced: levels.clone().map(|level| synced(ledger, rank, level)).collect(),
         peak: peak_of(ledger, rank),
@@ -64,7 +98,7 @@ fn overlapped(ledger: &Ledger<'_>, parts: Parts) -> Parts {
     }
 }
 
-fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
+fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
     let topology = ledger.topology;
     let memory = topology.memory_bandwidth() * ledger.model.options.memory_efficiency;
     let dense = ledger.workload.dense();
@@ -78,7 +112,7 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
         let (own, each) = (&placed.loads.positions[position], &placed.loads.each);
         parts.lookup += (own.lookup + each.lookup) / memory;
         parts.update += (own.update + each.update) / memory;
-        let (ids, outputs) = exchange(ledger, placed, place, own);
+        let (ids, outputs) = exchange(ledger, placed, place, own, bytes);
         parts.id_exchange += ids;
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
@@ -89,7 +123,13 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
 }
 
 /// Seconds of the exchange of ids and of outputs over one mesh.
-fn exchange(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> (f64, f64) {
+fn exchange(
+    ledger: &Ledger<'_>,
+    placed: &Placed,
+    place: usize,
+    own: &Load,
+    bytes: fn(Traffic) -> f64,
+) -> (f64, f64) {
     let topology = ledger.topology;
     let (mut ids, mut outputs) = (0.0, 0.0);
     for (scope, _) in SCOPES.into_iter().zip(placed.volumes.uses).filter(|(_, uses)| *uses) {
@@ -97,8 +137,8 @@ fn exchange(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> (
         let (mut latency, mut talks) = (0.0, false);
         for level in 0..topology.levels().len() {
             let volume = placed.volumes.of(&placed.shape, scope, level, place, channel);
-            ids += seconds(ledger, level, volume.ids);
-            outputs += seconds(ledger, level, volume.outputs);
+            ids += seconds(ledger, level, volume.ids, bytes);
+            outputs += seconds(ledger, level, volume.outputs, bytes);
             if volume.ids.peers > 0 {
                 (latency, talks) = (topology.levels()[level].latency(), true);
             }
@@ -112,12 +152,12 @@ fn exchange(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> (
     (ids, outputs)
 }
 
-fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic) -> f64 {
+fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffic) -> f64) -> f64 {
     if traffic.peers == 0 {
         return 0.0;
     }
     let bandwidth = ledger.topology.levels()[level].all_to_all_bandwidth(traffic.peers);
-    traffic.busiest() / (bandwidth * ledger.model.options.link_efficiency)
+    bytes(traffic) / (bandwidth * ledger.model.options.link_efficiency)
 }
 
 /// Bytes that a rank exchanges over one level: ids, outputs and their gradients.

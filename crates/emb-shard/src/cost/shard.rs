@@ -1,5 +1,6 @@
 //! What the shards of one tier add to the loads of a group: [`add_tier`].
 
+use super::GradientSum;
 use super::demand::{Askers, Demand, Demands, Part};
 use super::load::{Channel, Load};
 use super::options::{LEAST_ROW_BYTES, POSITION_BYTES, SORT_BITS};
@@ -30,13 +31,15 @@ pub(super) struct Adding<'a> {
     pub(super) ordered: bool,
     /// Samples of a rank.
     pub(super) samples: f64,
+    /// How replicas sum gradients.
+    pub(super) sum: GradientSum,
     /// 1 to add, -1 to take away.
     pub(super) sign: f64,
 }
 
 /// What one rank of a group asks of one shard.
 #[derive(Clone, Copy)]
-struct Asked {
+pub(super) struct Asked {
     /// Bags, in every one of which the shard may have rows.
     bags: f64,
     lookups: f64,
@@ -117,7 +120,7 @@ impl Adding<'_> {
     }
 
     /// What a shard asks of its owner, and the channels that belong to the owner alone.
-    fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
+    pub(super) fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
         let group = f64::from(self.shape.mesh.group_ranks());
         let id = f64::from(self.workload.ids().bytes());
         let lengths = asked.bags * f64::from(self.workload.length_bytes());
@@ -191,9 +194,24 @@ impl Adding<'_> {
                 let most = rows as f64 / f64::from(every.get());
                 (asked.of_world.min(most) * row_bytes, asked.of_group.min(most) * id)
             }
-            ReplicaSync::Gradients => (asked.of_world * width as f64 * 4.0, asked.of_group * id),
+            ReplicaSync::Gradients => {
+                let sent = self.workload.outputs().row_bytes(width) as f64;
+                let touched = (asked.of_world * sent, asked.of_group * id);
+                let all = (rows as f64 * (sent + 1.0 / 8.0), 0.0);
+                match self.sum {
+                    GradientSum::TouchedRows => touched,
+                    GradientSum::Cheaper => self.cheaper(touched, all),
+                }
+            }
             ReplicaSync::FullyShardedReplicas => (rows as f64 * row_bytes, 0.0),
         }
+    }
+
+    /// Fewer bytes from every replica, all levels together.
+    fn cheaper(&self, a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+        let others = f64::from(self.shape.mesh.replicas() - 1);
+        let bytes = |(reduced, gathered): (f64, f64)| 2.0 * reduced + others * gathered;
+        if bytes(b) < bytes(a) { b } else { a }
     }
 
     /// Partial sums of a node meet on the rank that has the destination's index and leave from
@@ -240,7 +258,7 @@ impl Adding<'_> {
     }
 
     /// Rows that arrived are pooled, and gradients of bags are summed by row before they leave.
-    fn arrived(&self, width: usize, demand: Demand) -> Load {
+    pub(super) fn arrived(&self, width: usize, demand: Demand) -> Load {
         let row = width as f64 * 4.0;
         let sent = self.workload.outputs().row_bytes(width) as f64;
         let rows = match self.tier.exchange {
@@ -265,7 +283,7 @@ impl Adding<'_> {
 }
 
 impl Asked {
-    fn of(demand: Demand, part: &Part) -> Self {
+    pub(super) fn of(demand: Demand, part: &Part) -> Self {
         // No part can be asked for more distinct rows than it has.
         let distinct = |all: f64| (all * part.distinct).min(part.rows as f64);
         Self {

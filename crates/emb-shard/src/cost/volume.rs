@@ -18,6 +18,10 @@ impl Traffic {
     pub(super) fn busiest(self) -> f64 {
         self.sent.max(self.received)
     }
+
+    pub(super) fn mean(self) -> f64 {
+        f64::midpoint(self.sent, self.received)
+    }
 }
 
 /// Sums of loads up to every position, of one scope.
@@ -161,7 +165,7 @@ impl Volumes {
 }
 
 /// The ranks of a scope that are in one unit of `level` with the rank at `place`.
-fn run(shape: &MeshShape, scope: Scope, level: usize, place: usize) -> Run {
+pub(super) fn run(shape: &MeshShape, scope: Scope, level: usize, place: usize) -> Run {
     let near = shape.run(level, place);
     let whole = run_of_scope(shape, scope, place);
     match scope {

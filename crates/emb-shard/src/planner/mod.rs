@@ -9,8 +9,10 @@
 //! refused with the table that does not fit and the bytes it is short of
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
+mod lattice;
 mod task;
 
+pub use lattice::{Lattice, Planned};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};

@@ -1,6 +1,6 @@
 //! What a planner is asked: [`Task`].
 
-use crate::{Bytes, Error, Layout, Mesh, Result, Topology, Workload};
+use crate::{Bytes, Error, Exchange, Layout, Mesh, Result, Topology, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub enum Objective {
     /// Seconds of a training step.
     #[default]
     StepSeconds,
-    /// Bytes that the busiest rank sends or receives outside its node in a step.
+    /// Bytes that the mean rank sends outside its node in a step.
     InterNodeBytes,
     /// Bytes of the fullest rank.
     Memory,
@@ -54,6 +54,8 @@ pub enum Kind {
 pub struct Constraints {
     /// The only kinds of placement; `None` for all.
     pub kinds: Option<BTreeSet<Kind>>,
+    /// The only exchanges; `None` for all. What trains a plan may not know every one.
+    pub exchanges: Option<Vec<Exchange>>,
     /// Tables that stay whole on one position of each group: table name, position.
     pub pinned: BTreeMap<String, u32>,
     /// Fewest columns of a column block; `None` for the planner's own.
@@ -107,6 +109,12 @@ impl Task<'_> {
     /// Whether plans may have placements of `kind`.
     pub fn allows(&self, kind: Kind) -> bool {
         self.constraints.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+    }
+
+    /// Whether plans may have tables that exchange so.
+    pub fn allows_exchange(&self, exchange: Exchange) -> bool {
+        let only = self.constraints.exchanges.as_ref();
+        exchange == Exchange::Local || only.is_none_or(|only| only.contains(&exchange))
     }
 
     /// Refuses pinned tables that do not exist and positions outside the groups of `mesh`.

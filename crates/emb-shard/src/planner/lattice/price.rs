@@ -1,0 +1,171 @@
+//! What each choice of a table costs the mean rank: [`Priced`].
+
+use super::choice::Choice;
+use super::options;
+use crate::cost::{EvenCut, Typical};
+use crate::{
+    Exchange, Kind, Layout, Ledger, Mesh, Objective, ReplicaSync, Result, RowRange, TableId, Task,
+};
+use std::collections::BTreeMap;
+
+/// A choice with its price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Priced {
+    pub(super) choice: Choice,
+    /// What the mean rank pays: seconds or bytes, as the objective counts.
+    pub(super) mean: f64,
+    /// What an owner pays, if its owners alone pay all.
+    pub(super) owner: f64,
+    /// Bytes that an owner stores.
+    pub(super) stored: f64,
+    /// The position that the task says.
+    pub(super) pinned: Option<u32>,
+}
+
+/// Choices of a table that are tried with their hottest rows on every rank, cheapest first.
+const WITH_HOT: usize = 3;
+
+/// Part of the price that must be left for a second tier to be worth having.
+const PAYS: f64 = 0.995;
+
+/// How much of the exchange of ids counts, `0..=1`: it may run behind the dense model.
+pub(super) type IdsCount = f64;
+
+/// The choices of a table that may be part of a best plan over `mesh`: for every number of owners
+/// the cheapest.
+pub(super) fn of_table(
+    task: &Task<'_>,
+    ledger: &mut Ledger<'_>,
+    mesh: Mesh,
+    id: TableId,
+    ids_count: IdsCount,
+) -> Result<Vec<Priced>> {
+    let table = &task.workload.tables().tables()[id];
+    let pinned = task.constraints.pinned.get(table.name()).copied();
+    let mut cheapest: BTreeMap<(u32, u32), Priced> = BTreeMap::new();
+    for choice in options::of_table(task, mesh, table)? {
+        if pinned.is_some() && (choice.owners() > 1 || choice.mesh != mesh) {
+            continue;
+        }
+        let priced = Priced { pinned, ..price(task, ledger, id, choice, ids_count)? };
+        let key = (choice.owners() * choice.mesh.replicas(), choice.unit);
+        let known = cheapest.entry(key).or_insert(priced);
+        if priced.mean < known.mean {
+            *known = priced;
+        }
+    }
+    let mut all: Vec<Priced> = cheapest.into_values().collect();
+    all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    if pinned.is_none() && task.allows(Kind::DataParallel) {
+        for number in 0..all.len().min(WITH_HOT) {
+            let hot = with_hot(task, ledger, id, all[number], ids_count)?;
+            all.extend(hot);
+        }
+        all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    }
+    Ok(all)
+}
+
+/// The choice with its hottest rows on every rank, as many as are best; `None` where that does not
+/// pay.
+///
+/// Each row pays or does not, and rows that pay come first in the order of frequency (`FlexShard`
+/// reconstruction 1.5), so the price falls and then rises with their number.
+fn with_hot(
+    task: &Task<'_>,
+    ledger: &mut Ledger<'_>,
+    id: TableId,
+    cold: Priced,
+    ids_count: IdsCount,
+) -> Result<Option<Priced>> {
+    let rows = task.workload.tables().tables()[id].rows();
+    if cold.choice.mesh.group_ranks() == 1 || rows < 2 {
+        return Ok(None);
+    }
+    let mut of = |hot: u64| price(task, ledger, id, Choice { hot, ..cold.choice }, ids_count);
+    // Powers of two find the valley, thirds its ground.
+    let mut best = cold;
+    let powers = (0..u64::BITS - rows.leading_zeros()).map(|bit| 1u64 << bit);
+    for hot in powers.filter(|&hot| hot < rows) {
+        let tried = of(hot)?;
+        if tried.mean < best.mean {
+            best = tried;
+        }
+    }
+    let found = best.choice.hot;
+    if found == 0 {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (found / 2, (2 * found).min(rows - 1));
+    while high - low > (low / 32).max(2) {
+        let third = (high - low) / 3;
+        let (a, b) = (of(low + third)?, of(high - third)?);
+        if a.mean <= b.mean {
+            high -= third;
+        } else {
+            low += third;
+        }
+        for tried in [a, b] {
+            if tried.mean < best.mean {
+                best = tried;
+            }
+        }
+    }
+    Ok((best.mean < cold.mean * PAYS).then_some(best))
+}
+
+/// The price of one choice.
+pub(super) fn price(
+    task: &Task<'_>,
+    ledger: &mut Ledger<'_>,
+    id: TableId,
+    choice: Choice,
+    ids_count: IdsCount,
+) -> Result<Priced> {
+    let table = &task.workload.tables().tables()[id];
+    let cut = EvenCut {
+        rows: RowRange::new(choice.hot, table.rows())?,
+        mesh: choice.mesh,
+        exchange: choice.exchange,
+        sync: choice.sync,
+        row_parts: choice.row_units * choice.unit,
+        blocks: choice.blocks,
+        nodes: if choice.unit > 1 { choice.row_units } else { nodes(task, &choice) },
+    };
+    let mut typical = ledger.typical(id, &cut)?;
+    if choice.hot > 0 {
+        typical.add(&ledger.typical(id, &hot_cut(&choice)?)?);
+    }
+    let mean = amount(task.objective, &typical, ids_count);
+    let share = f64::from(choice.mesh.group_ranks()) / f64::from(choice.owners());
+    Ok(Priced { choice, mean, owner: mean * share, stored: typical.stored * share, pinned: None })
+}
+
+/// The tier of hot rows.
+fn hot_cut(choice: &Choice) -> Result<EvenCut> {
+    Ok(EvenCut {
+        rows: RowRange::new(0, choice.hot)?,
+        mesh: Mesh::new(choice.mesh.world(), 1, Layout::Strided)?,
+        exchange: Exchange::Local,
+        sync: ReplicaSync::Gradients,
+        row_parts: 1,
+        blocks: 1,
+        nodes: 1,
+    })
+}
+
+/// Nodes that single owners are on: as many as there are, at most all.
+fn nodes(task: &Task<'_>, choice: &Choice) -> u32 {
+    let world = choice.mesh.world();
+    choice.row_units.min((world / task.node_ranks().max(1)).max(1))
+}
+
+fn amount(objective: Objective, typical: &Typical, ids_count: IdsCount) -> f64 {
+    let seconds = typical.rest + ids_count * typical.ids;
+    match objective {
+        Objective::StepSeconds => seconds,
+        // Among equals the faster.
+        Objective::InterNodeBytes => typical.inter_node + seconds * 1e-3,
+        Objective::Memory => typical.stored + typical.buffers + seconds * 1e-3,
+    }
+}
