@@ -18,8 +18,8 @@ mod start;
 mod state;
 
 use super::{Planner, Task};
-use crate::{Error, Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel, TableId};
-use price::Priced;
+use crate::{Error, Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel};
+use price::Options;
 use state::{Score, State};
 
 /// Chooses for every table how it is cut, who owns the parts and how they are reached, and for all
@@ -64,7 +64,7 @@ const IMPROVED: usize = 2;
 struct Begun<'a> {
     state: State<'a>,
     score: Score,
-    options: Vec<Vec<Priced>>,
+    options: Options,
 }
 
 impl Lattice {
@@ -76,7 +76,7 @@ impl Lattice {
         let mut begun: Vec<Begun<'_>> = Vec::new();
         for mesh in meshes(task)? {
             task.check_pinned(mesh)?;
-            begun.push(self.begin(task, mesh)?);
+            begun.push(self.begin(task, mesh, false)?);
         }
         let mut order: Vec<usize> = (0..begun.len()).collect();
         // Stable: fewer replicas first among equals.
@@ -86,6 +86,11 @@ impl Lattice {
             .unwrap_or_else(|| (TRIES / u64::from(task.topology.world())).clamp(1, MOST_TRIES));
         let mut best: Option<(Score, usize)> = None;
         for &number in order.iter().take(IMPROVED) {
+            // Hot rows are looked for only where they may end up in a plan.
+            let hot = self.begin(task, begun[number].state.mesh, true)?;
+            if hot.score.compare(begun[number].score).is_lt() {
+                begun[number] = hot;
+            }
             let Begun { state, score, options } = &mut begun[number];
             search::improve(state, options, tries / IMPROVED as u64)?;
             *score = state.score();
@@ -105,24 +110,23 @@ impl Lattice {
         Ok(Planned { plan, estimate, lower_bound_seconds })
     }
 
-    fn begin<'a>(&self, task: &'a Task<'a>, mesh: Mesh) -> Result<Begun<'a>> {
+    fn begin<'a>(&self, task: &'a Task<'a>, mesh: Mesh, hot: bool) -> Result<Begun<'a>> {
         let budget = task.budget().get() as f64;
         let mut ledger = Ledger::new(&self.model, task.workload, task.topology, task.node_ranks())?;
         let mut best: Option<Begun<'a>> = None;
+        let mut all: Vec<(f64, Options)> = Vec::new();
         for (patience, ids_count) in STARTS {
-            let mut options = Vec::new();
-            for number in 0..task.workload.tables().tables().len() {
-                let id = TableId::new(number as u32);
-                let choices = price::of_table(task, &mut ledger, mesh, id, ids_count)?;
-                if choices.is_empty() {
-                    return Err(none_allowed(task, id));
-                }
-                options.push(choices);
+            let known = all.iter().position(|(counted, _)| *counted == ids_count);
+            let at = known.unwrap_or(all.len());
+            if known.is_none() {
+                all.push((ids_count, price::of_mesh(task, &mut ledger, mesh, ids_count, hot)?));
             }
-            let chosen = start::greedy(mesh, &options, budget, patience);
+            let options = &all[at].1;
+            let chosen = start::greedy(mesh, options, budget, patience);
             let mut state = State::new(task, mesh, &self.model, chosen)?;
             let score = state.score();
             if best.as_ref().is_none_or(|best| score.compare(best.score).is_lt()) {
+                let options = options.clone();
                 best = Some(Begun { state, score, options });
             }
         }
@@ -138,12 +142,6 @@ impl Planner for Lattice {
     fn plan(&self, task: &Task<'_>) -> Result<Plan> {
         Ok(self.solve(task)?.plan)
     }
-}
-
-fn none_allowed(task: &Task<'_>, id: TableId) -> Error {
-    let table = task.workload.tables().tables()[id].name();
-    let what = format!("table {table:?}: no kind of placement that is allowed can have it");
-    Error::Constraint { what }
 }
 
 /// The groups of ranks that are tried: one of all ranks, then ever more replicas, in both layouts

@@ -4,9 +4,11 @@ use super::choice::Choice;
 use super::options;
 use crate::cost::{EvenCut, Typical};
 use crate::{
-    Exchange, Kind, Layout, Ledger, Mesh, Objective, ReplicaSync, Result, RowRange, TableId, Task,
+    Error, Exchange, Kind, Layout, Ledger, Mesh, Objective, Pooling, ReplicaSync, Result, RowRange,
+    Table, TableId, Task,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// A choice with its price.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,7 @@ pub(super) struct Priced {
 }
 
 /// Choices of a table that are tried with their hottest rows on every rank, cheapest first.
-const WITH_HOT: usize = 3;
+const WITH_HOT: usize = 2;
 
 /// Part of the price that must be left for a second tier to be worth having.
 const PAYS: f64 = 0.995;
@@ -31,14 +33,64 @@ const PAYS: f64 = 0.995;
 /// How much of the exchange of ids counts, `0..=1`: it may run behind the dense model.
 pub(super) type IdsCount = f64;
 
-/// The choices of a table that may be part of a best plan over `mesh`: for every number of owners
-/// the cheapest.
-pub(super) fn of_table(
+/// The choices of every table over one mesh, by table; tables alike share them.
+pub(super) type Options = Vec<Rc<[Priced]>>;
+
+/// The choices that may be part of a best plan over `mesh`: for every number of owners the
+/// cheapest, cheapest first. `hot` adds choices with hot rows on every rank.
+///
+/// # Errors
+/// A table that no choice is allowed for, by name.
+pub(super) fn of_mesh(
+    task: &Task<'_>,
+    ledger: &mut Ledger<'_>,
+    mesh: Mesh,
+    ids_count: IdsCount,
+    hot: bool,
+) -> Result<Options> {
+    let mut known: Vec<(TableId, Rc<[Priced]>)> = Vec::new();
+    let mut by_shape: HashMap<Shape, usize> = HashMap::new();
+    let mut options = Vec::new();
+    for (id, table) in task.workload.tables().tables().iter() {
+        let shape = shape(task, table);
+        let alike = by_shape.get(&shape).filter(|&&at| same_access(task, known[at].0, id));
+        if let Some(&at) = alike {
+            options.push(Rc::clone(&known[at].1));
+            continue;
+        }
+        let choices: Rc<[Priced]> = of_table(task, ledger, mesh, id, ids_count, hot)?.into();
+        if choices.is_empty() {
+            let name = table.name();
+            let what = format!("table {name:?}: no placement that is allowed can have it");
+            return Err(Error::Constraint { what });
+        }
+        by_shape.insert(shape, known.len());
+        known.push((id, Rc::clone(&choices)));
+        options.push(choices);
+    }
+    Ok(options)
+}
+
+/// What prices of a table depend on, its access pattern apart.
+type Shape = (u64, usize, u64, usize, Pooling, Option<u32>);
+
+fn shape(task: &Task<'_>, table: &Table) -> Shape {
+    let pinned = task.constraints.pinned.get(table.name()).copied();
+    let (pooling_factor, features) = (table.pooling_factor().to_bits(), table.features().len());
+    (table.rows(), table.dim(), pooling_factor, features, table.pooling(), pinned)
+}
+
+fn same_access(task: &Task<'_>, a: TableId, b: TableId) -> bool {
+    task.workload.frequencies()[a] == task.workload.frequencies()[b]
+}
+
+fn of_table(
     task: &Task<'_>,
     ledger: &mut Ledger<'_>,
     mesh: Mesh,
     id: TableId,
     ids_count: IdsCount,
+    hot: bool,
 ) -> Result<Vec<Priced>> {
     let table = &task.workload.tables().tables()[id];
     let pinned = task.constraints.pinned.get(table.name()).copied();
@@ -56,7 +108,7 @@ pub(super) fn of_table(
     }
     let mut all: Vec<Priced> = cheapest.into_values().collect();
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    if pinned.is_none() && task.allows(Kind::DataParallel) {
+    if hot && pinned.is_none() && task.allows(Kind::DataParallel) {
         for number in 0..all.len().min(WITH_HOT) {
             let hot = with_hot(task, ledger, id, all[number], ids_count)?;
             all.extend(hot);
@@ -83,31 +135,27 @@ fn with_hot(
         return Ok(None);
     }
     let mut of = |hot: u64| price(task, ledger, id, Choice { hot, ..cold.choice }, ids_count);
-    // Powers of two find the valley, thirds its ground.
     let mut best = cold;
-    let powers = (0..u64::BITS - rows.leading_zeros()).map(|bit| 1u64 << bit);
-    for hot in powers.filter(|&hot| hot < rows) {
+    let mut consider = |hot: u64, best: &mut Priced| -> Result<bool> {
         let tried = of(hot)?;
-        if tried.mean < best.mean {
-            best = tried;
+        let better = tried.mean < best.mean;
+        if better {
+            *best = tried;
         }
+        Ok(better)
+    };
+    // The price falls and then rises: past the valley there is nothing to find.
+    let mut hot = 4;
+    let mut worse = 0;
+    while hot < rows && worse < 3 {
+        worse = if consider(hot, &mut best)? { 0 } else { worse + 1 };
+        hot *= 4;
     }
-    let found = best.choice.hot;
-    if found == 0 {
-        return Ok(None);
-    }
-    let (mut low, mut high) = (found / 2, (2 * found).min(rows - 1));
-    while high - low > (low / 32).max(2) {
-        let third = (high - low) / 3;
-        let (a, b) = (of(low + third)?, of(high - third)?);
-        if a.mean <= b.mean {
-            high -= third;
-        } else {
-            low += third;
-        }
-        for tried in [a, b] {
-            if tried.mean < best.mean {
-                best = tried;
+    for step in [2.0, 1.4, 1.2] {
+        let here = best.choice.hot as f64;
+        for near in [here / step, here * step] {
+            if here > 0.0 && (near as u64) < rows {
+                consider((near as u64).max(1), &mut best)?;
             }
         }
     }

@@ -4,6 +4,7 @@ use super::price::Priced;
 use super::start::Given;
 use super::state::{Placed, Score, State};
 use crate::{Id, Objective, Parts, Result, TableId};
+use std::rc::Rc;
 
 /// Tables that are tried for each busiest position, heaviest first.
 const TABLES: usize = 12;
@@ -14,7 +15,7 @@ const PARTNERS: usize = 4;
 /// them.
 pub(super) fn improve(
     state: &mut State<'_>,
-    options: &[Vec<Priced>],
+    options: &[Rc<[Priced]>],
     mut tries: u64,
 ) -> Result<u64> {
     let mut score = state.score();
@@ -60,7 +61,7 @@ fn busiest(positions: &[(Parts, f64)], score: Score, objective: Objective) -> Ve
 /// Tries to take something from a position; returns the new score where that helped.
 fn leave(
     state: &mut State<'_>,
-    options: &[Vec<Priced>],
+    options: &[Rc<[Priced]>],
     positions: &[(Parts, f64)],
     position: u32,
     score: Score,
@@ -74,7 +75,7 @@ fn leave(
     for id in heaviest_at(state, options, position)? {
         let mut best: Option<(Score, Placed)> = None;
         let here = state.placed[id.index()].clone();
-        for priced in &options[id.index()] {
+        for priced in options[id.index()].iter() {
             let without = given.without(&here, &options[id.index()]);
             let units = without.least_busy(priced, budget);
             if *tries == 0 || (priced.choice == here.choice && units == here.units) {
@@ -149,7 +150,7 @@ fn exchange(
 }
 
 /// The tables at a position, those that cost an owner most first.
-fn heaviest_at(state: &State<'_>, options: &[Vec<Priced>], position: u32) -> Result<Vec<TableId>> {
+fn heaviest_at(state: &State<'_>, options: &[Rc<[Priced]>], position: u32) -> Result<Vec<TableId>> {
     let mut here = Vec::new();
     for (number, placed) in state.placed.iter().enumerate() {
         if placed.is_at(state.mesh, position) && options[number].len() > 1 {

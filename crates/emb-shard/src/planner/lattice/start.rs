@@ -3,6 +3,7 @@
 use super::choice::Choice;
 use super::price::Priced;
 use crate::Mesh;
+use std::rc::Rc;
 
 /// What positions have been given so far, `[S]` each.
 #[derive(Clone, Debug)]
@@ -18,13 +19,13 @@ pub(super) struct Given {
 /// busiest rank down.
 pub(super) fn greedy(
     mesh: Mesh,
-    options: &[Vec<Priced>],
+    options: &[Rc<[Priced]>],
     budget: f64,
     patience: f64,
 ) -> Vec<(Choice, Vec<u32>)> {
     let ranks = mesh.group_ranks() as usize;
     let mut given = Given { busy: vec![0.0; ranks], stored: vec![0.0; ranks] };
-    let least = |options: &Vec<Priced>| options.first().map_or(0.0, |priced| priced.mean);
+    let least = |options: &Rc<[Priced]>| options.first().map_or(0.0, |priced| priced.mean);
     let target: f64 = options.iter().map(least).sum();
     let mut order: Vec<usize> = (0..options.len()).collect();
     order.sort_by(|&a, &b| least(&options[b]).total_cmp(&least(&options[a])).then(a.cmp(&b)));
