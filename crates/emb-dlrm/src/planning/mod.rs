@@ -4,12 +4,13 @@
 //!   --workload preset|FILE --WorkloadOptions--> Workload --+
 //!   --topology preset|FILE --machines---------> Topology --+--> Task --Planner by name--> Plan
 //!   --planner, --pin, ..   --PlannerOptions---> Constraints+                               |
-//!                                                                    PlanReport, PlanDiff <+
+//!                                                            PlanReport, PlanDiff, Simulation <+
 //! ```
 //!
 //! How a plan is found and what it costs is `emb-shard`'s; files, names and reports are here.
 
 mod auto;
+mod chart;
 mod csv_file;
 mod diff;
 mod machines;
@@ -17,15 +18,18 @@ mod outcome;
 mod placed;
 mod planner_options;
 mod planners;
+mod simulate;
 mod words;
 mod workloads;
 
 pub use auto::Auto;
+pub use chart::scaling_chart;
 pub use diff::{PlanDiff, TableDiff, read_plan};
 pub use machines::Machines;
 pub use outcome::{Outcome, PlanReport, RankBytes, TableReport, make_plan};
 pub use placed::in_words;
-pub use planner_options::PlannerOptions;
-pub use planners::{DEFAULT_PLANNER, planner, planner_names};
+pub use planner_options::{PlannerOptions, ReplicaOptions};
+pub use planners::{DEFAULT_PLANNER, Solver, planner, planner_names};
+pub use simulate::{Point, Replicas, Simulation, Simulator};
 pub use words::parse_bytes;
 pub use workloads::WorkloadOptions;

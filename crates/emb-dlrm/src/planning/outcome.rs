@@ -1,8 +1,8 @@
 //! A plan that was made, and what is reported of it: [`Outcome`], [`PlanReport`].
 
-use super::in_words;
-use crate::{Error, Result};
-use emb_shard::{CostModel as _, Estimate, Parts, Plan, Planner, Rank, StepModel, Task};
+use super::{Solver, in_words};
+use crate::{Error, Result, sharded};
+use emb_shard::{CostModel as _, Estimate, Parts, Plan, Rank, StepModel, Task};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -15,6 +15,8 @@ pub struct Outcome {
     pub estimate: Estimate,
     /// Seconds that planning took.
     pub planning_seconds: f64,
+    /// Seconds that a step of no plan can be below, where the planner knows them.
+    pub lower_bound_seconds: Option<f64>,
 }
 
 /// What `emb plan --json` prints.
@@ -36,7 +38,10 @@ pub struct PlanReport {
     pub planning_seconds: f64,
     /// Seconds of a step.
     pub step_seconds: f64,
-    /// The same by part, of the slowest rank in each.
+    /// Seconds that a step of no plan can be below, where the planner knows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower_bound_seconds: Option<f64>,
+    /// The seconds of a step by part, of the slowest rank in each.
     pub step_parts: Parts,
     /// Seconds of the tables on the busiest rank over those of the mean rank.
     pub max_over_mean: f64,
@@ -82,9 +87,9 @@ pub struct TableReport {
 /// # Errors
 /// [`Error::Infeasible`]: a table that does not fit, or a rank whose peak does not; [`Error::Config`]:
 /// constraints that can't be met.
-pub fn make_plan(planner: &dyn Planner, task: &Task<'_>) -> Result<Outcome> {
+pub fn make_plan(planner: &dyn Solver, task: &Task<'_>) -> Result<Outcome> {
     let since = Instant::now();
-    let plan = planner.plan(task).map_err(|error| match error {
+    let (plan, lower_bound_seconds) = planner.solve(task).map_err(|error| match error {
         emb_shard::Error::DoesNotFit(_) => Error::Infeasible(error.to_string()),
         emb_shard::Error::Constraint { .. } | emb_shard::Error::TablesUnknown { .. } => {
             Error::Config(error.to_string())
@@ -94,7 +99,7 @@ pub fn make_plan(planner: &dyn Planner, task: &Task<'_>) -> Result<Outcome> {
     let planning_seconds = since.elapsed().as_secs_f64();
     let estimate = StepModel::default().estimate(&plan, task.workload, task.topology)?;
     match too_full(&plan, &estimate, task.budget().get())? {
-        None => Ok(Outcome { plan, estimate, planning_seconds }),
+        None => Ok(Outcome { plan, estimate, planning_seconds, lower_bound_seconds }),
         Some(reason) => Err(Error::Infeasible(reason)),
     }
 }
@@ -134,6 +139,11 @@ impl Outcome {
         cut.map(|tier| tier.mesh.replicas()).max().unwrap_or(1)
     }
 
+    /// Why `emb train` can't execute the plan, if it can't.
+    pub fn not_for_training(&self) -> Option<String> {
+        sharded::executable(&self.plan).err().map(|error| error.to_string())
+    }
+
     /// Bytes of the fullest rank.
     pub fn peak_bytes(&self) -> RankBytes {
         let peak = self.estimate.fullest().map(|rank| rank.peak).unwrap_or_default();
@@ -165,6 +175,7 @@ impl Outcome {
             feasible: true,
             planning_seconds: self.planning_seconds,
             step_seconds: estimate.step_seconds(),
+            lower_bound_seconds: self.lower_bound_seconds,
             step_parts: estimate.parts,
             max_over_mean: estimate.max_over_mean(),
             inter_node_bytes_per_rank: estimate.inter_node_bytes(),

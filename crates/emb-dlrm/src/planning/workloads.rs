@@ -19,6 +19,9 @@ pub struct WorkloadOptions {
     /// Samples of a step, of all ranks together [default: as the workload says]
     #[arg(long, value_name = "B", help_heading = "Workload", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch_size: Option<u64>,
+    /// Samples of a step, of each rank.
+    #[arg(long, value_name = "B", help_heading = "Workload", conflicts_with = "batch_size", value_parser = clap::value_parser!(u64).range(1..))]
+    pub batch_per_rank: Option<u64>,
     /// Type of stored weights.
     #[arg(long, value_name = "f32|f16|bf16", help_heading = "Workload", value_parser = word::<ValueType>)]
     pub rows: Option<ValueType>,
@@ -51,9 +54,7 @@ impl WorkloadOptions {
     /// there, with the nearest one; what [`Workload::new`] refuses.
     pub fn load(&self) -> Result<Workload> {
         let mut spec = self.read()?;
-        if let Some(samples) = self.batch_size {
-            spec.batch = Batch::Global(samples);
-        }
+        spec.batch = self.batch().unwrap_or(spec.batch);
         spec.rows = self.rows.unwrap_or(spec.rows);
         spec.outputs = self.outputs.unwrap_or(spec.outputs);
         spec.ids = self.ids.unwrap_or(spec.ids);
@@ -69,6 +70,11 @@ impl WorkloadOptions {
         }
         let refuse = |error| Error::Config(format!("--workload {}: {error}", self.workload));
         Workload::new(spec).map_err(refuse)
+    }
+
+    fn batch(&self) -> Option<Batch> {
+        let of_rank = self.batch_per_rank.map(Batch::PerRank);
+        self.batch_size.map(Batch::Global).or(of_rank)
     }
 
     fn read(&self) -> Result<WorkloadSpec> {
@@ -122,11 +128,10 @@ impl WorkloadOptions {
                 )));
             }
         };
-        let samples = self.batch_size.ok_or_else(|| {
+        let batch = self.batch().ok_or_else(|| {
             refuse("a .csv file does not say how large a batch is: give --batch-size".into())
         })?;
-        WorkloadSpec::from_rows(&name, Batch::Global(samples), rows)
-            .map_err(|error| refuse(error.to_string()))
+        WorkloadSpec::from_rows(&name, batch, rows).map_err(|error| refuse(error.to_string()))
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod plan;
 mod profile;
+mod simulate;
 
 pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 pub(crate) use profile::ProfileArgs;
+pub(crate) use simulate::SimulateArgs;
 
 use clap::{Args, Parser, Subcommand};
 use emb_dlrm::config::{BadRows, Options};
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Profile(Box<ProfileArgs>),
     /// Decide where tables live on given machines, and what a step will cost.
     Plan(Box<PlanArgs>),
+    /// Plan and price a step on ever more machines: scaling, memory, what limits it.
+    Simulate(Box<SimulateArgs>),
 }
 
 #[derive(Debug, Args)]

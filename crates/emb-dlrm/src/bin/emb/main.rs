@@ -10,6 +10,7 @@ mod predict;
 mod profile;
 mod progress;
 mod reading;
+mod simulate;
 mod text;
 mod train;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Profile(args) => profile::run(*args),
         Command::Plan(args) => plan::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! `emb plan`.
 
 use crate::args::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
-use crate::output::{json, out, write_file};
+use crate::output::{json, note, out, write_file};
 use crate::text::{bytes, count, counted, pairs, seconds, table};
 use emb_dlrm::planning::{Machines, Outcome, PlanDiff, PlanReport, make_plan, read_plan};
 use emb_dlrm::{Error, Result};
@@ -21,7 +21,7 @@ fn make(args: &MakeArgs) -> Result<()> {
     let task = Task {
         workload: &workload,
         topology: &topology,
-        constraints: args.planner.constraints()?,
+        constraints: args.replicas.of(args.planner.constraints()?),
         objective: args.planner.objective(),
     };
     let outcome = match make_plan(planner.as_ref(), &task) {
@@ -39,6 +39,9 @@ fn make(args: &MakeArgs) -> Result<()> {
     };
     if let Some(path) = &args.out {
         write_file(path, &outcome.plan.to_file().to_string())?;
+        if let Some(reason) = outcome.not_for_training() {
+            note(&format!("emb train can't execute this plan ({reason}): give --for-training"));
+        }
     }
     let report = outcome.report(planner.name(), &task)?;
     if args.json {
@@ -84,8 +87,12 @@ fn summary(
         (
             "step",
             format!(
-                "{}, tables max/mean {:.2}",
+                "{}{}, tables max/mean {:.2}",
                 seconds(report.step_seconds),
+                report.lower_bound_seconds.map_or_else(String::new, |bound| format!(
+                    " (no plan is below {})",
+                    seconds(bound)
+                )),
                 report.max_over_mean
             ),
         ),

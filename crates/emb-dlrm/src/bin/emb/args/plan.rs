@@ -1,7 +1,7 @@
 //! The command line of `emb plan`.
 
 use clap::{Args, Subcommand};
-use emb_dlrm::planning::{PlannerOptions, WorkloadOptions};
+use emb_dlrm::planning::{PlannerOptions, ReplicaOptions, WorkloadOptions};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = r#"Examples:
@@ -86,6 +86,8 @@ pub(crate) struct MakeArgs {
     pub(crate) workload: WorkloadOptions,
     #[command(flatten)]
     pub(crate) planner: PlannerOptions,
+    #[command(flatten)]
+    pub(crate) replicas: ReplicaOptions,
 }
 
 #[derive(Debug, Args)]
