@@ -42,7 +42,8 @@ pub(super) struct Part {
 /// Demands and parts worked out so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
-    demands: HashMap<(TableId, RowRange, Askers), Demand>,
+    /// Distinct rows among the look-ups of so many ranks.
+    distinct: HashMap<(TableId, RowRange, u32), f64>,
     parts: HashMap<(TableId, RowRange, bool, RowMapKey), Arc<[Part]>>,
 }
 
@@ -63,12 +64,25 @@ impl Demands {
         samples: f64,
         askers: Askers,
     ) -> Result<Demand> {
-        if let Some(&known) = self.demands.get(&(table, rows, askers)) {
-            return Ok(known);
-        }
-        let demand = demand(workload, table, rows, samples, askers)?;
-        self.demands.insert((table, rows, askers), demand);
-        Ok(demand)
+        let shape = workload.tables().tables().get(table)?;
+        let frequencies = &workload.frequencies()[table];
+        let all = samples * shape.lookups();
+        let mut distinct = |ranks: u32| {
+            if let Some(&known) = self.distinct.get(&(table, rows, ranks)) {
+                return Ok(known);
+            }
+            let rows_asked = frequencies.expected_unique_in(rows, all * f64::from(ranks))?;
+            self.distinct.insert((table, rows, ranks), rows_asked);
+            Ok(rows_asked)
+        };
+        Ok(Demand {
+            bags: samples * shape.features().len() as f64,
+            lookups: all * share(frequencies, rows.start(), rows.end()),
+            of_rank: distinct(1)?,
+            of_node: distinct(askers.node)?,
+            of_group: distinct(askers.group)?,
+            of_world: distinct(askers.world)?,
+        })
     }
 
     /// The parts of `map`, a map of the rows `rows`. `ordered` says that the rows are in the order
@@ -99,30 +113,6 @@ impl Demands {
         self.parts.insert(key, Arc::clone(&parts));
         Ok(parts)
     }
-}
-
-fn demand(
-    workload: &Workload,
-    table: TableId,
-    rows: RowRange,
-    samples: f64,
-    askers: Askers,
-) -> Result<Demand> {
-    let shape = workload.tables().tables().get(table)?;
-    let frequencies = &workload.frequencies()[table];
-    let all = samples * shape.lookups();
-    let distinct = |ranks: u32| frequencies.expected_unique_in(rows, all * f64::from(ranks));
-    let of_rank = distinct(1)?;
-    let of = |ranks: u32| if ranks == 1 { Ok(of_rank) } else { distinct(ranks) };
-    let of_group = of(askers.group)?;
-    Ok(Demand {
-        bags: samples * shape.features().len() as f64,
-        lookups: all * share(frequencies, rows.start(), rows.end()),
-        of_rank,
-        of_node: of(askers.node)?,
-        of_group,
-        of_world: if askers.world == askers.group { of_group } else { of(askers.world)? },
-    })
 }
 
 /// Part of the look-ups that the rows of these frequency ranks take.

@@ -91,6 +91,12 @@ impl<'a> Ledger<'a> {
         })
     }
 
+    /// The same without tables, what was worked out about the workload kept.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { meshes: Vec::new(), ..self.clone() }
+    }
+
     /// Adds a table as `placed` says.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 //!   the best of all, and a bound that no plan can be below
 //! ```
 
+mod begin;
 mod bound;
 mod choice;
 mod options;
@@ -16,11 +17,11 @@ mod search;
 mod short;
 mod start;
 mod state;
+mod thorough;
 
 use super::{Planner, Task};
 use crate::{Error, Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel};
-use price::Options;
-use state::{Score, State};
+use begin::Begun;
 
 /// Chooses for every table how it is cut, who owns the parts and how they are reached, and for all
 /// of them the number of replicas and the layout of groups, so that the simulated step is short
@@ -47,11 +48,6 @@ pub struct Planned {
     pub lower_bound_seconds: f64,
 }
 
-/// How much busier than the mean an owner may be, and how much of the exchange of ids counts, in
-/// the first plans that are tried.
-const STARTS: [(f64, f64); 6] =
-    [(1.0, 1.0), (0.25, 1.0), (4.0, 1.0), (1.0, 0.0), (0.05, 1.0), (0.0, 1.0)];
-
 /// Placements that are tried in about a second, times ranks.
 const TRIES: u64 = 4_000_000;
 /// However few ranks.
@@ -60,12 +56,11 @@ const MOST_TRIES: u64 = 20_000;
 /// Meshes whose plans are improved: those that start best.
 const IMPROVED: usize = 2;
 
-/// A first plan over one mesh.
-struct Begun<'a> {
-    state: State<'a>,
-    score: Score,
-    options: Options,
-}
+/// First plans of a mesh that are improved, where tables and ranks are few.
+const STARTS: usize = 6;
+
+/// How many times the replicas of the best plan are tried before the search for more ends.
+const PAST: u32 = 2;
 
 impl Lattice {
     /// Makes a plan, with its cost and a bound.
@@ -73,64 +68,59 @@ impl Lattice {
     /// # Errors
     /// As [`Planner::plan`].
     pub fn solve(&self, task: &Task<'_>) -> Result<Planned> {
+        let mut ledger = Ledger::new(&self.model, task.workload, task.topology, task.node_ranks())?;
         let mut begun: Vec<Begun<'_>> = Vec::new();
         for mesh in meshes(task)? {
             task.check_pinned(mesh)?;
-            begun.push(self.begin(task, mesh, false)?);
+            let first = begin::first_plans(task, &mut ledger, mesh, false)?;
+            begun.extend(first.into_iter().next());
+            if past_the_best(&begun) {
+                break;
+            }
         }
-        let mut order: Vec<usize> = (0..begun.len()).collect();
+        let meshes: Vec<Mesh> = begun.iter().map(|begun| begun.state.mesh).collect();
         // Stable: fewer replicas first among equals.
-        order.sort_by(|&a, &b| begun[a].score.compare(begun[b].score));
-        let tries = self
-            .tries
-            .unwrap_or_else(|| (TRIES / u64::from(task.topology.world())).clamp(1, MOST_TRIES));
-        let mut best: Option<(Score, usize)> = None;
-        for &number in order.iter().take(IMPROVED) {
-            // Hot rows are looked for only where they may end up in a plan.
-            let hot = self.begin(task, begun[number].state.mesh, true)?;
-            if hot.score.compare(begun[number].score).is_lt() {
-                begun[number] = hot;
-            }
-            let Begun { state, score, options } = &mut begun[number];
-            search::improve(state, options, tries / IMPROVED as u64)?;
-            *score = state.score();
-            if best.is_none_or(|(known, _)| score.compare(known).is_lt()) {
-                best = Some((*score, number));
-            }
+        begun.sort_by(|a, b| a.score.compare(b.score));
+        begun.truncate(IMPROVED);
+        let mut best = self.improve(task, &mut ledger, begun)?;
+        if best.score.excess > 0.0 {
+            return Err(short::of(&mut best.state));
         }
-        let Some((score, number)) = best else {
-            return Err(Error::Constraint { what: "0 groups of ranks".to_owned() });
-        };
-        if score.excess > 0.0 {
-            return Err(short::of(&mut begun[number].state));
-        }
-        let plan = begun[number].state.plan()?;
+        let plan = best.state.plan()?;
         let estimate = self.model.ledger(&plan, task.workload, task.topology)?.estimate();
-        let lower_bound_seconds = bound::seconds(self, task)?;
+        let lower_bound_seconds = bound::seconds(task, &mut ledger, &meshes)?;
         Ok(Planned { plan, estimate, lower_bound_seconds })
     }
 
-    fn begin<'a>(&self, task: &'a Task<'a>, mesh: Mesh, hot: bool) -> Result<Begun<'a>> {
-        let budget = task.budget().get() as f64;
-        let mut ledger = Ledger::new(&self.model, task.workload, task.topology, task.node_ranks())?;
+    /// The best plan that local search makes of the first plans over the meshes that began best.
+    fn improve<'a>(
+        &self,
+        task: &'a Task<'a>,
+        ledger: &mut Ledger<'a>,
+        begun: Vec<Begun<'a>>,
+    ) -> Result<Begun<'a>> {
+        let tries = self
+            .tries
+            .unwrap_or_else(|| (TRIES / u64::from(task.topology.world())).clamp(1, MOST_TRIES));
+        let starts = if begin::is_small(task) { STARTS } else { 1 };
+        let each = (tries / (begun.len() * starts).max(1) as u64).max(1);
         let mut best: Option<Begun<'a>> = None;
-        let mut all: Vec<(f64, Options)> = Vec::new();
-        for (patience, ids_count) in STARTS {
-            let known = all.iter().position(|(counted, _)| *counted == ids_count);
-            let at = known.unwrap_or(all.len());
-            if known.is_none() {
-                all.push((ids_count, price::of_mesh(task, &mut ledger, mesh, ids_count, hot)?));
-            }
-            let options = &all[at].1;
-            let chosen = start::greedy(mesh, options, budget, patience);
-            let mut state = State::new(task, mesh, &self.model, chosen)?;
-            let score = state.score();
-            if best.as_ref().is_none_or(|best| score.compare(best.score).is_lt()) {
-                let options = options.clone();
-                best = Some(Begun { state, score, options });
+        for without in begun {
+            // Hot rows are looked for only where they may end up in a plan.
+            let mut first = begin::first_plans(task, ledger, without.state.mesh, true)?;
+            first.push(without);
+            first.sort_by(|a, b| a.score.compare(b.score));
+            first.truncate(starts);
+            for mut begun in first {
+                let left = search::improve(&mut begun.state, &begun.options, each)?;
+                search::improve(&mut begun.state, &begun.all, left)?;
+                begun.score = begun.state.score();
+                if best.as_ref().is_none_or(|best| begun.score.compare(best.score).is_lt()) {
+                    best = Some(begun);
+                }
             }
         }
-        best.ok_or_else(|| Error::Constraint { what: "no first plan".to_owned() })
+        best.ok_or_else(|| Error::Constraint { what: "0 groups of ranks".to_owned() })
     }
 }
 
@@ -142,6 +132,18 @@ impl Planner for Lattice {
     fn plan(&self, task: &Task<'_>) -> Result<Plan> {
         Ok(self.solve(task)?.plan)
     }
+}
+
+/// Whether more replicas only make it worse: exchanges get shorter with them and syncs longer, so
+/// the best number lies where both meet.
+fn past_the_best(begun: &[Begun<'_>]) -> bool {
+    let best = begun
+        .iter()
+        .enumerate()
+        .reduce(|a, b| if b.1.score.compare(a.1.score).is_lt() { b } else { a });
+    let replicas = |at: usize| begun[at].state.mesh.replicas();
+    let last = replicas(begun.len() - 1);
+    best.is_some_and(|(at, best)| best.score.excess == 0.0 && last > PAST * replicas(at))
 }
 
 /// The groups of ranks that are tried: one of all ranks, then ever more replicas, in both layouts

@@ -94,13 +94,13 @@ fn of_table(
 ) -> Result<Vec<Priced>> {
     let table = &task.workload.tables().tables()[id];
     let pinned = task.constraints.pinned.get(table.name()).copied();
-    let mut cheapest: BTreeMap<(u32, u32), Priced> = BTreeMap::new();
+    let mut cheapest: BTreeMap<(u32, u32, u32), Priced> = BTreeMap::new();
     for choice in options::of_table(task, mesh, table)? {
         if pinned.is_some() && (choice.owners() > 1 || choice.mesh != mesh) {
             continue;
         }
         let priced = Priced { pinned, ..price(task, ledger, id, choice, ids_count)? };
-        let key = (choice.owners() * choice.mesh.replicas(), choice.unit);
+        let key = (choice.mesh.group_ranks(), choice.owners(), choice.unit);
         let known = cheapest.entry(key).or_insert(priced);
         if priced.mean < known.mean {
             *known = priced;

@@ -3,6 +3,7 @@
 use super::price::Priced;
 use super::start::Given;
 use super::state::{Placed, Score, State};
+use super::thorough;
 use crate::{Id, Objective, Parts, Result, TableId};
 use std::rc::Rc;
 
@@ -27,6 +28,9 @@ pub(super) fn improve(
             if better.is_some() || tries == 0 {
                 break;
             }
+        }
+        if better.is_none() && thorough::few(options, tries) {
+            better = thorough::any(state, options, score, &mut tries)?;
         }
         match better {
             Some(found) => score = found,

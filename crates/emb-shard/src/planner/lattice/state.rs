@@ -2,8 +2,7 @@
 
 use super::choice::Choice;
 use crate::{
-    Id, Ledger, Mesh, Objective, Plan, PlanSpec, Result, StepModel, Table, TableId, TablePlan,
-    Task, Tier,
+    Id, Ledger, Mesh, Objective, Plan, PlanSpec, Result, Table, TableId, TablePlan, Task, Tier,
 };
 use std::cmp::Ordering;
 
@@ -62,10 +61,9 @@ impl<'a> State<'a> {
     pub(super) fn new(
         task: &'a Task<'a>,
         mesh: Mesh,
-        model: &StepModel,
+        ledger: Ledger<'a>,
         chosen: Vec<(Choice, Vec<u32>)>,
     ) -> Result<Self> {
-        let ledger = Ledger::new(model, task.workload, task.topology, task.node_ranks())?;
         let budget = task.budget().get() as f64;
         let mut state = Self { task, mesh, ledger, placed: Vec::new(), budget };
         for (number, (choice, units)) in chosen.into_iter().enumerate() {
