@@ -3,13 +3,22 @@
 use super::{Replicas, Simulation};
 use plotters::prelude::{
     BLACK, ChartBuilder, Circle, Color as _, DrawingAreaErrorKind, IntoDrawingArea as _,
-    IntoLogRange as _, LineSeries, Palette, Palette99, PathElement, RGBColor, SVGBackend,
-    SeriesLabelPosition, ShapeStyle, WHITE,
+    IntoLogRange as _, LineSeries, PathElement, RGBColor, SVGBackend, SeriesLabelPosition,
+    ShapeStyle, WHITE,
 };
 use std::error::Error as StdError;
 
 const SIZE: (u32, u32) = (900, 600);
 const IDEAL: RGBColor = RGBColor(150, 150, 150);
+/// Colours that colour-blind people tell apart (Okabe and Ito, "Color universal design", 2008).
+const COLORS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+];
 
 /// The chart of a simulation as SVG text: scaling over ranks, a line for each number of replicas,
 /// the ideal line beside them; both axes logarithmic.
@@ -75,14 +84,15 @@ fn draw(
         .label("ideal")
         .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], grey));
     for (number, line) in lines(simulation).into_iter().enumerate() {
-        let color = Palette99::pick(number).to_rgba();
+        let color = COLORS[number % COLORS.len()];
         let points: Vec<(f64, f64)> = simulation
             .points
             .iter()
             .filter(|point| point.line == line)
             .filter_map(|point| Some((f64::from(point.gpus), point.scaling?)))
             .collect();
-        let style = color.stroke_width(2);
+        // Thinner lines lie on thicker ones, so that equal lines are both seen.
+        let style = color.stroke_width(5_u32.saturating_sub(number as u32).max(2));
         let name = match line {
             Replicas::Auto => "replicas as planned".to_owned(),
             Replicas::Exactly(1) => "1 replica".to_owned(),

@@ -9,9 +9,11 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Machines {
     /// A preset by name, such as `dgx-h100`, without its count.
-    Preset(String),
-    /// All of them.
-    Known(Box<TopologySpec>),
+    Open(String),
+    /// A preset with its count.
+    Counted(Box<Topology>),
+    /// As a file says.
+    File(Box<TopologySpec>),
 }
 
 impl Machines {
@@ -28,14 +30,14 @@ impl Machines {
             }
             Some("toml") => toml_file(path)?,
             Some("json") => json_file(path)?,
-            _ if text.contains(':') => preset(text)?.into(),
+            _ if text.contains(':') => return Ok(Self::Counted(Box::new(preset(text)?))),
             _ => {
                 // With any count it is a preset, or the error names those there are.
                 preset(&format!("{text}:1"))?;
-                return Ok(Self::Preset(text.to_owned()));
+                return Ok(Self::Open(text.to_owned()));
             }
         };
-        Ok(Self::Known(Box::new(spec)))
+        Ok(Self::File(Box::new(spec)))
     }
 
     /// All of them, as they are.
@@ -44,8 +46,9 @@ impl Machines {
     /// A preset without its number; what [`Topology::new`] refuses.
     pub fn all(self) -> Result<Topology> {
         match self {
-            Self::Known(spec) => checked(*spec),
-            Self::Preset(name) => {
+            Self::Counted(topology) => Ok(*topology),
+            Self::File(spec) => checked(*spec),
+            Self::Open(name) => {
                 Err(Error::Config(format!("--topology {name}: how many? As in {name}:2")))
             }
         }
@@ -58,7 +61,7 @@ impl Machines {
     /// Ranks that are no whole number of nodes; a file of unequal units and other ranks.
     pub fn of_ranks(&self, ranks: u32) -> Result<Topology> {
         match self {
-            Self::Preset(name) => {
+            Self::Open(name) => {
                 let node = preset(&format!("{name}:1"))?.world();
                 if ranks == 0 || !ranks.is_multiple_of(node) {
                     return Err(Error::Config(format!(
@@ -67,8 +70,14 @@ impl Machines {
                 }
                 preset(&format!("{name}:{}", ranks / node))
             }
-            Self::Known(spec) if spec.ranks == ranks => checked((**spec).clone()),
-            Self::Known(spec) => grown(spec, ranks),
+            Self::Counted(topology) if topology.world() == ranks => Ok((**topology).clone()),
+            Self::Counted(topology) => Err(Error::Config(format!(
+                "--gpus {ranks}: {} has {} ranks: leave its number away",
+                topology.name(),
+                topology.world()
+            ))),
+            Self::File(spec) if spec.ranks == ranks => checked((**spec).clone()),
+            Self::File(spec) => grown(spec, ranks),
         }
     }
 }
@@ -77,6 +86,12 @@ impl Machines {
 fn grown(spec: &TopologySpec, ranks: u32) -> Result<Topology> {
     let mut spec = spec.clone();
     spec.ranks = ranks;
+    if spec.levels.len() == 1 {
+        return Err(Error::Config(format!(
+            "--gpus {ranks}: the topology has one level, a node, and no links between nodes: only \
+             as many ranks as it has can be simulated"
+        )));
+    }
     if let Some(level) = spec.levels.iter().find(|level| matches!(level.ranks, UnitRanks::Each(_)))
     {
         return Err(Error::Config(format!(

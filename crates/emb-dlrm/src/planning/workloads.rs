@@ -87,25 +87,23 @@ impl WorkloadOptions {
         if !file.is_file() {
             return Err(Error::Config(format!("--workload: there is no file {path}")));
         }
-        if let Some("json" | "toml") = extension {
-            if let Some(name) = fragment.or(self.workload_name.as_deref()) {
-                return Err(Error::Config(format!(
-                    "--workload {path}: {name:?} has no effect: only a .csv file has several \
-                     workloads"
-                )));
-            }
+        let chosen = fragment.or(self.workload_name.as_deref());
+        if let (Some("json" | "toml"), Some(name)) = (extension, chosen) {
+            return Err(Error::Config(format!(
+                "--workload {path}: {name:?} has no effect: only a .csv file has several workloads"
+            )));
         }
         match extension {
             Some("json") => json_file(file),
             Some("toml") => toml_file(file),
-            Some("csv") => self.from_csv(file, fragment),
+            Some("csv") => self.of_list(file, fragment),
             _ => {
                 Err(Error::Config(format!("--workload {path}: must end with .json, .toml or .csv")))
             }
         }
     }
 
-    fn from_csv(&self, path: &Path, fragment: Option<&str>) -> Result<WorkloadSpec> {
+    fn of_list(&self, path: &Path, fragment: Option<&str>) -> Result<WorkloadSpec> {
         let refuse = |what: String| Error::Config(format!("--workload {}: {what}", path.display()));
         let rows = csv_file::read(path)?;
         let mut names: Vec<&str> = Vec::new();

@@ -7,6 +7,9 @@ use emb_shard::WorkloadSpec;
 ///
 /// # Errors
 /// Numbers that JSON has no words for (a pooling factor that is not finite).
+///
+/// # Panics
+/// Never: a workload ends with its tables.
 pub fn workload_text(spec: &WorkloadSpec) -> Result<String> {
     let failed = |error| Error::Config(format!("workload {:?}: {error}", spec.name));
     let head = WorkloadSpec { tables: Vec::new(), ..spec.clone() };

@@ -271,10 +271,8 @@ fn measured_look_ups_are_taken_by_name() {
     let profile = ["profile", "--data", &data, "--rows-per-table", "50", "--out", &stats];
     assert!(emb(&profile).status.success());
     let on = |names: &[&str]| {
-        let mut text = "workload,table,rows,dim,pooling\n".to_owned();
-        for name in names {
-            text += &format!("w,{name},51,8,1\n");
-        }
+        let lines: Vec<String> = names.iter().map(|name| format!("w,{name},51,8,1\n")).collect();
+        let text = "workload,table,rows,dim,pooling\n".to_owned() + &lines.concat();
         let tables = folder.file("t.csv", &text);
         let flags = ["--workload", &tables, "--batch-size", "64", "--topology", "cpu:2"];
         plan(&[&flags[..], &["--stats", &stats, "--json"]].concat())

@@ -2,7 +2,7 @@
 
 use crate::args::SimulateArgs;
 use crate::output::{json, note, out, write_file};
-use crate::text::{bytes, count, pairs, percent, seconds, table};
+use crate::text::{bytes, count, counted, pairs, percent, seconds, table};
 use emb_dlrm::planning::{Machines, Point, Replicas, Simulation, Simulator, scaling_chart};
 use emb_dlrm::{Error, Result};
 
@@ -36,10 +36,16 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
 }
 
 fn in_words(point: &Point) -> String {
-    let replicas = replicas(point);
-    match point.step_seconds {
-        Some(step) => format!("{} ranks, {replicas} replicas: {}", point.gpus, seconds(step)),
-        None => format!("{} ranks, {replicas} replicas: does not fit", point.gpus),
+    let step = point.step_seconds.map_or_else(|| "no plan fits".to_owned(), seconds);
+    format!("{}: {step}", place(point))
+}
+
+/// `256 ranks, 2 replicas`.
+fn place(point: &Point) -> String {
+    let ranks = counted(u64::from(point.gpus), "rank");
+    match point.replicas {
+        Some(replicas) => format!("{ranks}, {}", counted(u64::from(replicas), "replica")),
+        None => ranks,
     }
 }
 
@@ -60,13 +66,9 @@ fn report(args: &SimulateArgs, simulation: &Simulation) -> String {
     if simulation.points.iter().any(|point| point.feasible) {
         text = format!("{text}\n\n{}", parts(simulation));
     }
-    for point in simulation.points.iter() {
+    for point in &simulation.points {
         if let Some(reason) = &point.reason {
-            text = format!(
-                "{text}\n\n{} ranks, {} replicas: {reason}",
-                count(u64::from(point.gpus)),
-                replicas(point)
-            );
+            text = format!("{text}\n\n{}: {reason}", place(point));
         }
     }
     text
