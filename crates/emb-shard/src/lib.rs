@@ -91,7 +91,10 @@ pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
-pub use planner::{Constraints, Kind, Lattice, Objective, Planned, Planner, Task};
+pub use planner::{
+    Alternative, Constraints, Explanation, Kind, Lattice, Objective, Planned, Planner,
+    TableExplanation, Task, explain,
+};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};

@@ -12,7 +12,7 @@
 mod lattice;
 mod task;
 
-pub use lattice::{Lattice, Planned};
+pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};

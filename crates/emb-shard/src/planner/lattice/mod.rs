@@ -11,6 +11,8 @@
 mod begin;
 mod bound;
 mod choice;
+mod explain;
+mod explained;
 mod options;
 mod price;
 mod search;
@@ -18,6 +20,8 @@ mod short;
 mod start;
 mod state;
 mod thorough;
+
+pub use explain::{Alternative, Explanation, TableExplanation, explain};
 
 use super::{Planner, Task};
 use crate::{Error, Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel};
