@@ -54,6 +54,30 @@ impl Machines {
         }
     }
 
+    /// The same machines in any number, where there may be any.
+    #[must_use]
+    pub fn uncounted(&self) -> Self {
+        match self {
+            Self::Counted(topology) => {
+                let name = topology.name();
+                Self::Open(name.split_once(':').map_or(name, |(name, _)| name).to_owned())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Ranks that come and go together; `None` where their number is fixed.
+    pub fn ranks_of_node(&self) -> Option<u32> {
+        match self {
+            Self::Open(name) => preset(&format!("{name}:1")).ok().map(|one| one.world()),
+            Self::Counted(_) => None,
+            Self::File(spec) => match (&spec.levels.first()?.ranks, spec.levels.len()) {
+                (UnitRanks::Equal(ranks), 2) => Some(*ranks),
+                _ => None,
+            },
+        }
+    }
+
     /// So many ranks of them: whole nodes of a preset; of a file, as many units as give that many
     /// ranks, where all units of a level are equal.
     ///

@@ -19,6 +19,7 @@ mod placed;
 mod planner_options;
 mod planners;
 mod simulate;
+mod what_if;
 mod words;
 mod workloads;
 
@@ -31,5 +32,6 @@ pub use placed::in_words;
 pub use planner_options::{PlannerOptions, ReplicaOptions};
 pub use planners::{DEFAULT_PLANNER, Solver, planner, planner_names};
 pub use simulate::{Point, Replicas, Simulation, Simulator};
+pub use what_if::WhatIf;
 pub use words::parse_bytes;
 pub use workloads::WorkloadOptions;

@@ -1,8 +1,11 @@
 //! A plan that was made, and what is reported of it: [`Outcome`], [`PlanReport`].
 
-use super::{Solver, in_words};
+use super::{Solver, WhatIf, in_words};
+use crate::config::LayoutKind;
 use crate::{Error, Result, sharded};
-use emb_shard::{CostModel as _, Estimate, Parts, Plan, Rank, StepModel, Task};
+use emb_shard::{
+    CostModel as _, Estimate, Explanation, Layout, Parts, Plan, Rank, StepModel, Task,
+};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -55,6 +58,12 @@ pub struct PlanReport {
     pub replicas: u32,
     /// The tables.
     pub tables: Vec<TableReport>,
+    /// What other placements of each table would cost, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+    /// What would be with other replicas and on fewer machines, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIf>,
 }
 
 /// Bytes of memory of a rank at the peak of a step.
@@ -139,6 +148,16 @@ impl Outcome {
         cut.map(|tier| tier.mesh.replicas()).max().unwrap_or(1)
     }
 
+    /// The layout of groups that have replicas; strided where there are none.
+    pub fn layout(&self) -> LayoutKind {
+        let mut tiers = self.plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
+        if tiers.any(|tier| tier.mesh.layout() == Layout::Contiguous) {
+            LayoutKind::Contiguous
+        } else {
+            LayoutKind::Strided
+        }
+    }
+
     /// Why `emb train` can't execute the plan, if it can't.
     pub fn not_for_training(&self) -> Option<String> {
         sharded::executable(&self.plan).err().map(|error| error.to_string())
@@ -183,6 +202,8 @@ impl Outcome {
             peak_bytes: self.peak_bytes(),
             replicas: self.replicas(),
             tables: tables.collect(),
+            explanation: None,
+            what_if: None,
         })
     }
 }

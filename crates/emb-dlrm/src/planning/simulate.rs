@@ -27,7 +27,7 @@ pub struct Simulator<'a> {
     pub machines: &'a Machines,
     /// Who plans.
     pub planner: &'a dyn Solver,
-    /// What plans may not do, replicas apart.
+    /// What plans may not do; numbers of replicas displace what it says of them.
     pub constraints: Constraints,
     /// What is to be small.
     pub objective: Objective,
@@ -143,6 +143,7 @@ impl Simulator<'_> {
                 return Ok(Point::without_plan(gpus, line, reason, "replicas"));
             }
             constraints.replicas = Some((replicas, layout(self.layout)));
+            constraints.max_replicas = None;
         }
         let (workload, objective) = (self.workload, self.objective);
         let task = Task { workload, topology, constraints, objective };

@@ -126,6 +126,30 @@ fn a_plan_in_words_says_time_bytes_and_memory_and_explains_itself() {
     for words in ["output exchange", "update", "data_parallel", "bandwidth", "look-ups a sample"] {
         assert!(text.contains(words), "{words:?} is missing from: {text}");
     }
+    for words in ["next best", "what if replicas", "smallest world that fits: 1 rank", "buffers"] {
+        assert!(text.contains(words), "{words:?} is missing from: {text}");
+    }
+    let report = value(&plan(&clicks(&tables, &["--explain", "--json"])));
+    let tables = report["explanation"]["tables"].as_array().expect("tables");
+    assert!(
+        tables.iter().all(|table| table["others"].as_array().is_some_and(|all| !all.is_empty()))
+    );
+    let what_if = report["what_if"]["replicas"].as_array().expect("points");
+    let replicas: Vec<&Value> = what_if.iter().map(|point| &point["replicas"]).collect();
+    assert_eq!(replicas, [&json!(1), &json!(2), &json!(4)]);
+}
+
+#[test]
+fn the_smallest_world_is_found_between_nodes() {
+    let folder = Folder::new("smallest");
+    // Weights of 256 GB: four ranks of 80 GB, so one node; of 1.28 TB: three nodes.
+    for (rows, nodes) in [(500_000_000_u64, 1), (2_500_000_000, 3)] {
+        let text = format!("workload,table,rows,dim,pooling\nw,big,{rows},128,1\n");
+        let tables = folder.file("t.csv", &text);
+        let flags = ["--workload", &tables, "--batch-size", "512", "--topology", "dgx-h100:8"];
+        let report = value(&plan(&[&flags[..], &["--explain", "--json"]].concat()));
+        assert_eq!(report["what_if"]["smallest_world"], 8 * nodes, "{rows} rows");
+    }
 }
 
 #[test]

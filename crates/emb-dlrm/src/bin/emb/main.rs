@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Inspect(args) => inspect::run(&args),
-        Command::Profile(args) => profile::run(*args),
+        Command::Profile(args) => profile::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Simulate(args) => simulate::run(&args),
     };

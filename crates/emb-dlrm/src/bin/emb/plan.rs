@@ -2,10 +2,12 @@
 
 use crate::args::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 use crate::output::{json, note, out, write_file};
-use crate::text::{bytes, count, counted, pairs, seconds, table};
-use emb_dlrm::planning::{Machines, Outcome, PlanDiff, PlanReport, make_plan, read_plan};
+use crate::text::{bytes, count, counted, pairs, percent, seconds, table};
+use emb_dlrm::planning::{
+    Machines, PlanDiff, PlanReport, Simulator, TableDiff, WhatIf, make_plan, read_plan,
+};
 use emb_dlrm::{Error, Result};
-use emb_shard::{Bytes, Estimate, Task, Topology, Workload};
+use emb_shard::{Bytes, Estimate, StepModel, Task, Topology, Workload, explain};
 
 pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     match (&args.command, &args.make) {
@@ -17,7 +19,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
 
 fn make(args: &MakeArgs) -> Result<()> {
     let planner = args.planner.planner()?;
-    let (workload, topology) = (args.workload.load()?, Machines::read(&args.topology)?.all()?);
+    let (workload, machines) = (args.workload.load()?, Machines::read(&args.topology)?);
+    let topology = machines.clone().all()?;
     let task = Task {
         workload: &workload,
         topology: &topology,
@@ -43,13 +46,27 @@ fn make(args: &MakeArgs) -> Result<()> {
             note(&format!("emb train can't execute this plan ({reason}): give --for-training"));
         }
     }
-    let report = outcome.report(planner.name(), &task)?;
+    let mut report = outcome.report(planner.name(), &task)?;
+    if args.explain {
+        let simulator = Simulator {
+            workload: &workload,
+            machines: &machines.uncounted(),
+            planner: planner.as_ref(),
+            constraints: task.constraints.clone(),
+            objective: task.objective,
+            layout: Some(outcome.layout()),
+        };
+        report.what_if = Some(WhatIf::new(&simulator, topology.world())?);
+        report.explanation = Some(explain(&StepModel::default(), &task, &outcome.plan)?);
+    }
     if args.json {
         return json(&report);
     }
     out(&summary(args, &report, &workload, &topology))?;
-    if args.explain {
-        out(&explain(&outcome, &topology))?;
+    if let (Some(what_if), Some(explanation)) = (&report.what_if, &report.explanation) {
+        let plan = &outcome.plan;
+        out(&format!("\n{topology}\n\n{}\n\n{plan}\n{explanation}", parts(&outcome.estimate)))?;
+        out(&others(what_if, report.step_seconds))?;
     }
     Ok(())
 }
@@ -124,8 +141,37 @@ fn summary(
     pairs(&rows)
 }
 
-fn explain(outcome: &Outcome, topology: &Topology) -> String {
-    format!("\n{topology}\n\n{}\n\n{}", parts(&outcome.estimate), outcome.plan)
+/// What would be with other replicas and on fewer machines.
+fn others(what_if: &WhatIf, step_seconds: f64) -> String {
+    let rows: Vec<Vec<String>> = what_if
+        .replicas
+        .iter()
+        .map(|point| {
+            let cell = |value: Option<f64>, text: &dyn Fn(f64) -> String| {
+                value.map_or_else(|| "-".to_owned(), text)
+            };
+            let change = |step: f64| format!("{:+.1} %", 100.0 * (step / step_seconds - 1.0));
+            vec![
+                point.replicas.map_or_else(String::new, |count| count.to_string()),
+                cell(point.step_seconds, &seconds),
+                cell(point.step_seconds, &change),
+                cell(point.sync_share, &percent),
+                cell(point.max_over_mean, &|value| format!("{value:.2}")),
+                point
+                    .peak_bytes
+                    .map_or_else(|| "does not fit".to_owned(), |value| bytes(value as u64)),
+            ]
+        })
+        .collect();
+    let mut text = String::new();
+    if !rows.is_empty() {
+        let titles = ["what if replicas", "step", "change", "sync", "max/mean", "memory"];
+        text = table(&titles, &rows);
+    }
+    if let Some(ranks) = what_if.smallest_world {
+        text = format!("{text}\n\nsmallest world that fits: {}", counted(u64::from(ranks), "rank"));
+    }
+    text
 }
 
 /// Seconds of the parts of a step.
@@ -137,7 +183,7 @@ fn parts(estimate: &Estimate) -> String {
         .iter()
         .map(|&(name, value)| {
             let share = if total > 0.0 { value / total } else { 0.0 };
-            vec![name.to_owned(), seconds(value), crate::text::percent(share)]
+            vec![name.to_owned(), seconds(value), percent(share)]
         })
         .collect();
     table(&["part of a step", "time", "share"], &rows)
@@ -159,7 +205,7 @@ fn diff(args: &DiffArgs) -> Result<()> {
     }
     head.push(("placed alike", count(diff.alike as u64)));
     head.push(("placed differently", count(diff.tables.len() as u64)));
-    let width = |cell: fn(&emb_dlrm::planning::TableDiff) -> &String| {
+    let width = |cell: fn(&TableDiff) -> &String| {
         diff.tables.iter().map(|table| cell(table).chars().count()).max().unwrap_or(0)
     };
     let (names, firsts) = (width(|table| &table.table), width(|table| &table.first));

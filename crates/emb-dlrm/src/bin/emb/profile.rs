@@ -12,7 +12,7 @@ use std::path::Path;
 /// Samples of synthetic data, which has no end.
 const SYNTHETIC_SAMPLES: u64 = 1_000_000;
 
-pub(crate) fn run(args: ProfileArgs) -> Result<()> {
+pub(crate) fn run(args: &ProfileArgs) -> Result<()> {
     let flags = args.options();
     let options = match &args.config {
         Some(path) => flags.over(Options::from_file(path)?),
