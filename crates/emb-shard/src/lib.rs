@@ -77,8 +77,9 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    CostModel, CostOptions, Estimate, GradientSum, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
-    RankEstimate, StepModel,
+    ByLink, CostModel, CostOptions, Duplicates, EmbarkBucketCost, EmbarkBuckets, EmbarkCost,
+    EmbarkModel, Estimate, GradientSum, GroupSpread, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
+    RankEstimate, ReplicaWay, StepModel, TierCut, TierTraffic, TieredLookups,
 };
 pub use error::Error;
 pub use ids::{
@@ -92,8 +93,10 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Alternative, Constraints, Explanation, Kind, Lattice, Objective, Planned, Planner,
-    TableExplanation, Task, explain,
+    Alternative, Beam, Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch,
+    Explanation, FlexShardPlanner, Greedy, GreedyBy, Kind, Lattice, Objective, Planned, Planner,
+    Random, TableExplanation, TableRowWise, Task, TierKind, TierSolution, TierSolver, TieredTable,
+    TorchRec, TorchRecConstants, Travel, baselines, explain,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

@@ -1,5 +1,6 @@
 //! Tables placed so far and what they cost: [`Ledger`].
 
+use super::classes::{Classes, Collectives};
 use super::demand::Demands;
 use super::load::Load;
 use super::model::StepModel;
@@ -59,9 +60,9 @@ pub(super) struct Placed {
     pub(super) shape: MeshShape,
     pub(super) loads: Loads,
     pub(super) volumes: Volumes,
-    /// Tiers that exchange, and that replicas sync.
-    pub(super) exchanged: u32,
-    pub(super) synced: u32,
+    classes: Classes,
+    /// Those of the classes.
+    pub(super) collectives: Collectives,
     stale: bool,
 }
 
@@ -169,19 +170,18 @@ impl<'a> Ledger<'a> {
         let ordered = placed.order.is_some() || placed.tiers.len() > 1;
         for tier in &placed.tiers {
             let at = self.mesh(tier.mesh)?;
-            let Placed { shape, loads, exchanged, synced, stale, .. } = &mut self.meshes[at];
+            let Placed { shape, loads, classes, stale, .. } = &mut self.meshes[at];
             let (workload, samples) = (self.workload, self.samples);
-            let sum = self.model.options.gradient_sum;
-            Adding { workload, shape, table, tier, ordered, samples, sum, sign }
+            let options = &self.model.options;
+            Adding { workload, shape, table, tier, ordered, samples, options, sign }
                 .run(&mut self.demands, loads)?;
             *stale = true;
-            let by = |count: &mut u32, is: bool| {
-                if is {
-                    *count = if sign > 0.0 { *count + 1 } else { count.saturating_sub(1) };
-                }
-            };
-            by(exchanged, tier.mesh.group_ranks() > 1);
-            by(synced, tier.sync != crate::ReplicaSync::None);
+            classes.change(tier, sign);
+            if classes.is_empty() {
+                // Else what is left of sums would stay.
+                loads.positions.fill(Load::default());
+                loads.each = Load::default();
+            }
         }
         Ok(())
     }
@@ -196,8 +196,8 @@ impl<'a> Ledger<'a> {
             shape: MeshShape::new(mesh, self.node_ranks, self.topology)?,
             loads: Loads { positions, each: Load::default() },
             volumes: Volumes::default(),
-            exchanged: 0,
-            synced: 0,
+            classes: Classes::default(),
+            collectives: Collectives::default(),
             stale: true,
         });
         Ok(self.meshes.len() - 1)
@@ -206,7 +206,10 @@ impl<'a> Ledger<'a> {
     fn freshen(&mut self) {
         for placed in &mut self.meshes {
             if placed.stale {
-                placed.volumes.fill(&placed.shape, &placed.loads);
+                placed.collectives = placed.classes.collectives();
+                for (scope, _) in placed.collectives.used() {
+                    placed.volumes.fill(scope, &placed.shape, &placed.loads);
+                }
                 placed.stale = false;
             }
         }

@@ -3,9 +3,9 @@
 use super::ledger::{Ledger, Placed};
 use super::load::{Channel, Load};
 use super::options::{BACKWARD_PART, Overlap};
-use super::volume::{SCOPES, Traffic};
-use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
-use crate::{Bytes, Id, Mesh, Rank};
+use super::volume::Traffic;
+use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate, ReplicaWay};
+use crate::{Bytes, Id, Level, Mesh, Rank};
 
 /// Seconds by part of the slowest rank in each.
 pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
@@ -132,7 +132,7 @@ fn exchange(
 ) -> (f64, f64) {
     let topology = ledger.topology;
     let (mut ids, mut outputs) = (0.0, 0.0);
-    for (scope, _) in SCOPES.into_iter().zip(placed.volumes.uses).filter(|(_, uses)| *uses) {
+    for (scope, runs) in placed.collectives.used() {
         let channel = scope.channel(own);
         let (mut latency, mut talks) = (0.0, false);
         for level in 0..topology.levels().len() {
@@ -144,9 +144,8 @@ fn exchange(
             }
         }
         if talks {
-            // Counts travel before ids.
-            ids += 2.0 * latency;
-            outputs += latency;
+            ids += runs.ids * latency;
+            outputs += runs.outputs * latency;
         }
     }
     (ids, outputs)
@@ -165,7 +164,7 @@ fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     let mut bytes = LevelBytes::default();
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
-        for scope in SCOPES {
+        for (scope, _) in placed.collectives.used() {
             let own = scope.channel(&placed.loads.positions[position]);
             let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
             let both = volume.outputs.sent + volume.outputs.received;
@@ -182,41 +181,36 @@ fn synced(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
         let own = &placed.loads.positions[position];
-        let moved = replica_bytes(placed, place, level, own);
+        let way = ledger.model.options.replica_way;
+        let moved = replica_bytes(way, placed, place, level, own);
         bytes.sent += moved;
         bytes.received += moved;
     }
     bytes
 }
 
-/// Ring all-reduce level by level, and ids told to all other replicas.
-fn replica_bytes(placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
-    let here = placed.shape.copies(level, place);
-    let inside = level.checked_sub(1).map_or(1, |inner| placed.shape.copies(inner, place));
-    if here == inside {
-        return 0.0;
-    }
-    let (here, inside) = (f64::from(here), f64::from(inside));
-    let units = here / inside;
-    2.0 * (units - 1.0) / units * own.reduced / inside + (here - inside) * own.gathered
+/// What is summed level by level, and what is told to all other replicas.
+fn replica_bytes(way: ReplicaWay, placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
+    let copies = placed.shape.copies(level, place);
+    way.part(copies, placed.shape.mesh.replicas()) * own.reduced
+        + f64::from(copies.others()) * own.gathered
 }
 
 fn sync(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> f64 {
-    if placed.synced == 0 {
+    let sums = placed.collectives.sums;
+    if sums == 0.0 {
         return 0.0;
     }
+    let options = &ledger.model.options;
     let mut all = 0.0;
-    let mut inside = 1;
     for (number, level) in ledger.topology.levels().iter().enumerate() {
-        let here = placed.shape.copies(number, place);
-        if here == inside {
+        let copies = placed.shape.copies(number, place);
+        if copies.others() == 0 {
             continue;
         }
-        let bytes = replica_bytes(placed, place, number, own);
-        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
-        let hops = 2.0 * f64::from(here / inside).log2().ceil();
-        all += bytes / bandwidth + hops * level.latency();
-        inside = here;
+        let bytes = replica_bytes(options.replica_way, placed, place, number, own);
+        let hops = sums * 2.0 * f64::from(copies.units).log2().ceil();
+        all += bytes / (level.bandwidth() * options.link_efficiency) + hops * level.latency();
     }
     all
 }
@@ -227,24 +221,28 @@ fn dense_sync(ledger: &Ledger<'_>, rank: u32) -> f64 {
     if bytes == 0.0 {
         return 0.0;
     }
-    let (mut all, mut inside) = (0.0, 1.0);
+    let (mut all, mut shares, mut inner) = (0.0, 1.0, None);
     for level in ledger.topology.levels() {
-        let here = unit_ranks(level, rank);
-        if here > inside {
-            let units = here / inside;
-            let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
-            all += 2.0 * (units - 1.0) / units * bytes / inside / bandwidth;
-            all += 2.0 * units.log2().ceil() * level.latency();
-            inside = here;
-        }
+        let units = units_inside(level, inner, rank);
+        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
+        all += 2.0 * (units - 1.0) / units * bytes / shares / bandwidth;
+        all += 2.0 * units.log2().ceil() * level.latency();
+        (shares, inner) = (shares * units, Some(level));
     }
     all
 }
 
-fn unit_ranks(level: &crate::Level, rank: u32) -> f64 {
-    let unit = level.unit_of(crate::Rank::new(rank));
-    let ranks = unit.and_then(|unit| Ok(level.ranks_of(unit)?.len()));
-    ranks.map_or(1.0, |count| count as f64)
+/// Units of the level inside, or ranks, in the unit of `level` that a rank is in.
+fn units_inside(level: &Level, inner: Option<&Level>, rank: u32) -> f64 {
+    let count = level.unit_of(Rank::new(rank)).and_then(|unit| {
+        let mut ranks = level.ranks_of(unit)?;
+        let Some(inner) = inner else { return Ok(ranks.len() as u32) };
+        let count = ranks.len() as u32;
+        let Some(first) = ranks.next() else { return Ok(1) };
+        let last = Rank::new(first.get() + count - 1);
+        Ok(inner.unit_of(last)? - inner.unit_of(first)? + 1)
+    });
+    count.map_or(1.0, f64::from)
 }
 
 fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
@@ -257,7 +255,7 @@ fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
         let own = &placed.loads.positions[position];
         peak.weights += own.weights;
         peak.state += own.state;
-        for scope in SCOPES {
+        for (scope, _) in placed.collectives.used() {
             let channel: Channel = scope.channel(own);
             peak.buffers += placed.volumes.buffers(&placed.shape, scope, place, channel);
         }

@@ -1,10 +1,10 @@
 //! What the shards of one tier add to the loads of a group: [`add_tier`].
 
-use super::GradientSum;
 use super::demand::{Askers, Demand, Demands, Part};
 use super::load::{Channel, Load};
 use super::options::{LEAST_ROW_BYTES, POSITION_BYTES, SORT_BITS};
 use super::shape::MeshShape;
+use super::{CostOptions, GradientSum, ReplicaWay};
 use crate::{
     Block, Exchange, Path, Per, ReplicaSync, Result, RowMapKind, RowRange, Table, TableId, Tier,
     Workload,
@@ -31,8 +31,7 @@ pub(super) struct Adding<'a> {
     pub(super) ordered: bool,
     /// Samples of a rank.
     pub(super) samples: f64,
-    /// How replicas sum gradients.
-    pub(super) sum: GradientSum,
+    pub(super) options: &'a CostOptions,
     /// 1 to add, -1 to take away.
     pub(super) sign: f64,
 }
@@ -47,14 +46,14 @@ pub(super) struct Asked {
     of_node: f64,
     of_group: f64,
     of_world: f64,
+    of_group_since: f64,
+    of_world_since: f64,
 }
 
 impl Adding<'_> {
     /// Adds the tier to `loads`.
     pub(super) fn run(&self, demands: &mut Demands, loads: &mut Loads) -> Result<()> {
-        let mesh = self.shape.mesh;
-        let askers =
-            Askers { node: self.shape.part, group: mesh.group_ranks(), world: mesh.world() };
+        let askers = Askers::of(self.shape, self.tier.sync);
         let (workload, rows) = (self.workload, self.tier.rows);
         let demand = demands.of(workload, self.table, rows, self.samples, askers)?;
         for block in &self.tier.blocks {
@@ -170,7 +169,12 @@ impl Adding<'_> {
             ReplicaSync::Gradients => asked.of_world,
             _ => asked.of_group,
         };
-        let (reduced, gathered) = self.synced(width, rows, asked, weight_row + state_row);
+        let averaged_row = state_row
+            + match self.options.replica_way {
+                ReplicaWay::Rings => weight_row,
+                ReplicaWay::Direct => width as f64 * 4.0,
+            };
+        let (reduced, gathered) = self.synced(width, rows, asked, averaged_row);
         Load {
             weights: bytes.weights.get() as f64,
             state: bytes.state.get() as f64,
@@ -189,17 +193,18 @@ impl Adding<'_> {
             ReplicaSync::Weights { every } => {
                 (rows as f64 * row_bytes / f64::from(every.get()), 0.0)
             }
-            // Rows touched twice between two syncs are counted twice: an upper bound.
+            // The first replica to touch a row between two syncs makes it travel, others no more.
             ReplicaSync::TouchedRows { every } => {
-                let most = rows as f64 / f64::from(every.get());
-                (asked.of_world.min(most) * row_bytes, asked.of_group.min(most) * id)
+                let every = f64::from(every.get());
+                (asked.of_world_since * row_bytes / every, asked.of_group_since * id / every)
             }
             ReplicaSync::Gradients => {
                 let sent = self.workload.outputs().row_bytes(width) as f64;
                 let touched = (asked.of_world * sent, asked.of_group * id);
                 let all = (rows as f64 * (sent + 1.0 / 8.0), 0.0);
-                match self.sum {
+                match self.options.gradient_sum {
                     GradientSum::TouchedRows => touched,
+                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent)),
                     GradientSum::Cheaper => self.cheaper(touched, all),
                 }
             }
@@ -282,6 +287,17 @@ impl Adding<'_> {
     }
 }
 
+impl Askers {
+    /// Those of a tier over groups of this shape.
+    pub(super) fn of(shape: &MeshShape, sync: ReplicaSync) -> Self {
+        let steps = match sync {
+            ReplicaSync::TouchedRows { every } => every.get(),
+            _ => 1,
+        };
+        Self { node: shape.part, group: shape.mesh.group_ranks(), world: shape.mesh.world(), steps }
+    }
+}
+
 impl Asked {
     pub(super) fn of(demand: Demand, part: &Part) -> Self {
         // No part can be asked for more distinct rows than it has.
@@ -293,6 +309,8 @@ impl Asked {
             of_node: distinct(demand.of_node),
             of_group: distinct(demand.of_group),
             of_world: distinct(demand.of_world),
+            of_group_since: distinct(demand.of_group_since),
+            of_world_since: distinct(demand.of_world_since),
         }
     }
 }

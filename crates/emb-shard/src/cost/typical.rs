@@ -84,23 +84,17 @@ impl MeshRates {
             for (reach, scope) in rates.scopes.iter_mut().zip(SCOPES) {
                 reach.add(&rates.shape, topology, scope, place, world, links);
             }
-            let mut inside = 1;
             for (number, level) in topology.levels().iter().enumerate() {
-                let here = rates.shape.copies(number, place);
-                if here == inside {
-                    continue;
-                }
-                let (outer, inner) = (f64::from(here), f64::from(inside));
-                let units = outer / inner;
+                let copies = rates.shape.copies(number, place);
                 let by = 1.0 / (level.bandwidth() * links * world);
-                let (sum, told) = (2.0 * (units - 1.0) / units / inner, outer - inner);
+                let sum = ledger.model.options.replica_way.part(copies, mesh.replicas());
+                let told = f64::from(copies.others());
                 rates.reduced.0 += sum * by;
                 rates.gathered.0 += told * by;
                 if number > 0 {
                     rates.reduced.1 += sum / world;
                     rates.gathered.1 += told / world;
                 }
-                inside = here;
             }
         }
         Ok(rates)
@@ -172,8 +166,7 @@ impl Ledger<'_> {
     fn total(&mut self, table: TableId, cut: &EvenCut, at: usize) -> Result<Load> {
         let workload = self.workload;
         let shape = &self.rates[at].shape;
-        let askers =
-            Askers { node: shape.part, group: cut.mesh.group_ranks(), world: cut.mesh.world() };
+        let askers = Askers::of(shape, cut.sync);
         let demand = self.demands.of(workload, table, cut.rows, self.samples, askers)?;
         let tier = Tier {
             rows: cut.rows,
@@ -189,7 +182,7 @@ impl Ledger<'_> {
             tier: &tier,
             ordered: false,
             samples: self.samples,
-            sum: self.model.options.gradient_sum,
+            options: &self.model.options,
             sign: 1.0,
         };
         let dim = workload.tables().tables()[table].dim();
