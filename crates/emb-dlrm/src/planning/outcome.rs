@@ -4,7 +4,8 @@ use super::{Solver, WhatIf, in_words};
 use crate::config::LayoutKind;
 use crate::{Error, Result, sharded};
 use emb_shard::{
-    CostModel as _, Estimate, Explanation, Layout, Parts, Plan, Rank, StepModel, Task,
+    CostModel as _, EmbarkModel, Estimate, Explanation, Layout, Parts, Plan, Rank, StepModel, Task,
+    Tier,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -48,6 +49,8 @@ pub struct PlanReport {
     pub step_parts: Parts,
     /// Seconds of the tables on the busiest rank over those of the mean rank.
     pub max_over_mean: f64,
+    /// Cost of the most expensive bucket under `EMBark`'s model.
+    pub embark_cost: f64,
     /// Bytes that the busiest rank sends or receives outside its node in a step.
     pub inter_node_bytes_per_rank: f64,
     /// Bytes that the busiest rank sends or receives inside its node in a step.
@@ -106,11 +109,33 @@ pub fn make_plan(planner: &dyn Solver, task: &Task<'_>) -> Result<Outcome> {
         other => other.into(),
     })?;
     let planning_seconds = since.elapsed().as_secs_f64();
+    check_ways(planner.name(), task, &plan)?;
     let estimate = StepModel::default().estimate(&plan, task.workload, task.topology)?;
     match too_full(&plan, &estimate, task.budget().get())? {
         None => Ok(Outcome { plan, estimate, planning_seconds, lower_bound_seconds }),
         Some(reason) => Err(Error::Infeasible(reason)),
     }
+}
+
+/// Refuses ways to place tables that the task does not allow and the planner does not ask about.
+fn check_ways(planner: &str, task: &Task<'_>, plan: &Plan) -> Result<()> {
+    for (_, placed) in plan.placed().iter() {
+        let refused = |tier: &&Tier| !task.allows_exchange(tier.exchange);
+        let tiers = placed.tiers.len();
+        let what = if let Some(tier) = placed.tiers.iter().find(refused) {
+            format!("exchange {}", tier.exchange)
+        } else if task.constraints.one_tier && (tiers > 1 || placed.order.is_some()) {
+            format!("{tiers} tiers")
+        } else {
+            continue;
+        };
+        return Err(Error::Config(format!(
+            "planner {planner:?} gives table {:?} {what}, which --for-training does not allow: \
+             choose another --planner",
+            placed.table
+        )));
+    }
+    Ok(())
 }
 
 /// Why the fullest rank is too full, if it is.
@@ -185,6 +210,7 @@ impl Outcome {
             placement: in_words(placed),
         });
         let estimate = &self.estimate;
+        let nodes = self.plan.world() / self.plan.node_ranks();
         Ok(PlanReport {
             workload: task.workload.name().to_owned(),
             topology: task.topology.name().to_owned(),
@@ -197,6 +223,7 @@ impl Outcome {
             lower_bound_seconds: self.lower_bound_seconds,
             step_parts: estimate.parts,
             max_over_mean: estimate.max_over_mean(),
+            embark_cost: EmbarkModel::published(nodes).cost(&self.plan, task.workload)?.max(),
             inter_node_bytes_per_rank: estimate.inter_node_bytes(),
             intra_node_bytes_per_rank: estimate.intra_node_bytes(),
             peak_bytes: self.peak_bytes(),

@@ -3,28 +3,63 @@
 use super::Auto;
 use crate::config::nearest;
 use crate::{Error, Result};
-use emb_shard::{Lattice, Plan, Planner, Task};
+use emb_shard::{EmbarkPlanner, FlexShardPlanner, Lattice, Plan, Planner, Task, baselines};
+use std::fmt;
 
 /// The planner of those who name none.
 pub const DEFAULT_PLANNER: &str = "lattice";
 
 /// Makes one of each.
 fn all() -> Vec<Box<dyn Solver>> {
-    vec![Box::new(Lattice::default()), Box::new(Auto)]
+    let mut all: Vec<Box<dyn Solver>> = vec![
+        Box::new(Lattice::default()),
+        Plain::solver(Box::new(FlexShardPlanner::default())),
+        Plain::solver(Box::new(EmbarkPlanner::default())),
+    ];
+    all.extend(baselines().into_iter().map(Plain::solver));
+    all.push(Plain::solver(Box::new(Auto)));
+    all
 }
 
 /// A planner that may know how short a step can be at best.
-pub trait Solver: Planner + std::fmt::Debug {
+pub trait Solver: Planner + fmt::Debug {
     /// A plan, and the seconds that a step of none can be below, where the planner knows them.
     ///
     /// # Errors
     /// As [`Planner::plan`].
+    fn solve(&self, task: &Task<'_>) -> emb_shard::Result<(Plan, Option<f64>)>;
+}
+
+/// A planner that knows of no bound.
+struct Plain(Box<dyn Planner>);
+
+impl Plain {
+    fn solver(planner: Box<dyn Planner>) -> Box<dyn Solver> {
+        Box::new(Self(planner))
+    }
+}
+
+impl fmt::Debug for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Plain").field(&self.name()).finish()
+    }
+}
+
+impl Planner for Plain {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn plan(&self, task: &Task<'_>) -> emb_shard::Result<Plan> {
+        self.0.plan(task)
+    }
+}
+
+impl Solver for Plain {
     fn solve(&self, task: &Task<'_>) -> emb_shard::Result<(Plan, Option<f64>)> {
         Ok((self.plan(task)?, None))
     }
 }
-
-impl Solver for Auto {}
 
 impl Solver for Lattice {
     fn solve(&self, task: &Task<'_>) -> emb_shard::Result<(Plan, Option<f64>)> {

@@ -19,7 +19,9 @@ fn naive(lookups: impl IntoIterator<Item = u64>) -> Histogram {
 
 fn counted(rows: u64, bytes: u64, lookups: &[u64]) -> RowCounts {
     let mut counts = RowCounts::new(rows, bytes);
-    lookups.iter().for_each(|&row| counts.add(row));
+    for &row in lookups {
+        counts.add(row);
+    }
     counts
 }
 

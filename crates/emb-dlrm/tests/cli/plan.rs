@@ -74,6 +74,7 @@ fn the_json_of_a_plan_has_every_figure() {
         "planning_seconds",
         "step_seconds",
         "lower_bound_seconds",
+        "embark_cost",
         "max_over_mean",
         "inter_node_bytes_per_rank",
         "intra_node_bytes_per_rank",
@@ -92,6 +93,42 @@ fn the_json_of_a_plan_has_every_figure() {
     let (step, bound) = (&report["step_seconds"], &report["lower_bound_seconds"]);
     assert!(bound.as_f64() <= step.as_f64(), "{report}");
     assert_eq!((&report["batch"], &report["workload"]), (&512.into(), &"clicks".into()));
+}
+
+#[test]
+fn every_planner_answers_to_its_name() {
+    let folder = Folder::new("names");
+    let tables = folder.file("t.csv", TABLES);
+    let text = stderr(&plan(&clicks(&tables, &["--planner", "nobody"])));
+    let (_, names) = text.trim().split_once("one of: ").expect("a list of names");
+    let names: Vec<&str> = names.split(", ").collect();
+    for name in ["lattice", "flexshard", "embark", "torchrec", "beam", "random", "greedy-size"] {
+        assert!(names.contains(&name), "{name} is missing from: {text}");
+    }
+    for name in ["greedy-dim", "greedy-lookup", "greedy-size-lookup", "table-row-wise", "auto"] {
+        assert!(names.contains(&name), "{name} is missing from: {text}");
+    }
+    for name in names {
+        let report = value(&plan(&clicks(&tables, &["--planner", name, "--json"])));
+        assert_eq!((&report["planner"], &report["feasible"]), (&name.into(), &true.into()));
+        assert_eq!(report["lower_bound_seconds"].is_number(), name == "lattice", "{name}");
+        assert_eq!(report["tables"].as_array().map(Vec::len), Some(3), "{name}");
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_trained_are_said_to_be_so() {
+    let folder = Folder::new("sequence");
+    let text = r#"{"name": "w", "batch": {"global": 64}, "tables": [
+        {"name": "seen", "rows": 1000, "dim": 8, "pooling_factor": 20, "pooling": "none"}]}"#;
+    let (tables, out) = (folder.file("w.json", text), folder.path("plan.json"));
+    let flags = ["--workload", &tables, "--topology", "cpu:4", "--planner", "greedy-size"];
+    let output = plan(&[&flags[..], &["--out", &out]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("\"seen\"") && text.contains("--for-training"), "{text}");
+    let output = plan(&[&flags[..], &["--for-training"]].concat());
+    refused(&output, &["greedy-size", "\"seen\"", "exchange", "--for-training"]);
 }
 
 #[test]
