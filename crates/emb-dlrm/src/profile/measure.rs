@@ -1,6 +1,7 @@
 //! One pass over the training data of a configuration: [`profile`].
 
 use super::RowCounts;
+use super::dense::DenseCount;
 use super::shares::shares;
 use crate::config::{Config, Origin};
 use crate::data::{BadRows, Batch, Distinct, Source};
@@ -174,6 +175,9 @@ fn workload_of(config: &Config, tables: &Tables) -> Result<WorkloadSpec> {
     let mut spec = WorkloadSpec::new(name, emb_shard::Batch::Global(config.batch_size as u64));
     let (rows, state) = one_kind(config, tables)?;
     (spec.rows, spec.state) = (rows, state);
+    let dense = DenseCount::of(config);
+    let slots = config.optimizers.dense.optimizer().slots().len();
+    (spec.dense, spec.dense_model) = (dense.time(), dense.model(slots));
     spec.tables = tables.tables().as_slice().iter().map(table_spec).collect();
     Ok(spec)
 }

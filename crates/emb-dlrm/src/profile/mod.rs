@@ -10,8 +10,10 @@
 //!
 //! The tables are those of the configuration: names, rows, dims, features and optimizer state are
 //! what a run with the same options has, so that a plan made from a profile is a plan for that run.
+//! The work of its dense model is counted from its shape.
 
 mod counts;
+mod dense;
 mod measure;
 mod shares;
 mod text;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Config, Options, TableOptions};
+use crate::config::{Config, ModelKind, Options, TableOptions};
 use crate::data::Distinct;
 use emb_shard::{Access, Bucket, Histogram, RowFrequencies, Workload, WorkloadSpec};
 use proptest::prelude::*;
@@ -164,6 +164,32 @@ fn a_profile_reads_back_as_the_workload_it_is() {
     let tables = config.planned_tables().expect("tables");
     for ((_, table), own) in workload.tables().tables().iter().zip(tables.tables().as_slice()) {
         assert_eq!(table, own, "as a run with these options has it");
+    }
+}
+
+#[test]
+fn the_dense_model_has_the_parameters_that_a_run_has() {
+    for model in [ModelKind::Dlrm, ModelKind::DlrmDcn] {
+        let options = Options {
+            data: vec!["synthetic".into()],
+            rows_per_table: Some(10),
+            model: Some(model),
+            dim: Some(8),
+            bottom: Some(vec![32, 16]),
+            top: Some(vec![24]),
+            dcn_layers: (model == ModelKind::DlrmDcn).then_some(2),
+            dcn_rank: (model == ModelKind::DlrmDcn).then_some(5),
+            ..Options::default()
+        };
+        let config = Config::resolve(options).expect("consistent");
+        let backend =
+            emb_kernels::Cpu::new(emb_kernels::CpuOptions { threads: 1 }).expect("a backend");
+        let trainer = crate::train::build(backend, &config).expect("a model");
+        let count = dense::DenseCount::of(&config);
+        assert_eq!(count.parameters, trainer.model.dense.total() as u64, "{model}");
+        let workload = measured(&config, PLENTY, 100).workload;
+        // AdaGrad keeps one value beside weight and gradient.
+        assert_eq!(workload.dense_model.memory_bytes, 12 * count.parameters);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::support::{Folder, emb, refused, rows, stderr, stdout};
 use serde_json::Value;
+use std::io::Write as _;
 use std::process::Output;
 
 fn profile(more: &[&str]) -> Output {
@@ -75,11 +76,18 @@ fn a_profile_takes_the_file_of_a_run_and_compressed_data_is_no_other() {
         "data = [{data:?}]\nbatch-size = 16\nworld = 4\nreplicas = 2\nepochs = 3\nlr = 0.5\n\
          optimizer = \"adam\"\ndim = 4\n[[table]]\nname = \"shared\"\nrows = 97\n\
          [[feature]]\nname = \"C1\"\ntable = \"shared\"\n\
-         [[feature]]\nname = \"C2\"\ntable = \"shared\"\npooling = \"mean\"\n"
+         [[feature]]\nname = \"C2\"\ntable = \"shared\"\n"
     );
-    let config = folder.file("run.toml", &text.replace("\npooling = \"mean\"", ""));
+    let config = folder.file("run.toml", &text);
     let out = folder.path("stats.json");
     let report = json(&emb(&["profile", "--config", &config, "--out", &out, "--json"]));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(rows(64).as_bytes()).expect("in memory");
+    let packed = packed.finish().expect("in memory");
+    let gz = folder.path("clicks.tsv.gz");
+    std::fs::write(&gz, packed).expect("a file");
+    let flags = ["profile", "--config", &config, "--data", &gz, "--out", &out, "--json"];
+    assert_eq!(json(&emb(&flags))["tables"], report["tables"]);
     assert_eq!(report["tables"][0]["lookups"], 128, "two features share the table");
     let stats = read(&out);
     assert_eq!(stats["tables"][0]["features"], serde_json::json!(["C1", "C2"]));
