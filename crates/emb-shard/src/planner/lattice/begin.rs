@@ -120,7 +120,7 @@ fn begin<'a>(
     begun: &mut Vec<Begun<'a>>,
 ) -> Result<()> {
     let Some(options) = only.of(all) else { return Ok(()) };
-    let budget = task.budget().get() as f64;
+    let budget = task.table_budget().get() as f64;
     let chosen = start::greedy(mesh, &options, budget, patience);
     let mut state = State::new(task, mesh, ledger.emptied(), chosen)?;
     let score = state.score();

@@ -1,0 +1,7 @@
+//! The cost of a step: against a reference that goes pair by pair, and what must hold of any plan.
+
+mod agree;
+mod case;
+mod parts;
+mod properties;
+mod reference;
