@@ -56,6 +56,8 @@ pub struct Constraints {
     pub kinds: Option<BTreeSet<Kind>>,
     /// The only exchanges; `None` for all. What trains a plan may not know every one.
     pub exchanges: Option<Vec<Exchange>>,
+    /// Whether all rows of a table are placed alike: no tiers of their own for hot rows.
+    pub one_tier: bool,
     /// Tables that stay whole on one position of each group: table name, position.
     pub pinned: BTreeMap<String, u32>,
     /// Fewest columns of a column block; `None` for the planner's own.

@@ -173,5 +173,10 @@ fn meshes(task: &Task<'_>) -> Result<Vec<Mesh>> {
             }
         }
     }
+    // Positions that tables are pinned to must exist in every group.
+    let last = task.constraints.pinned.values().max();
+    meshes.retain(|mesh| {
+        mesh.replicas() == 1 || last.is_none_or(|&position| position < mesh.group_ranks())
+    });
     Ok(meshes)
 }

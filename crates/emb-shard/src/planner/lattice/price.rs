@@ -113,7 +113,8 @@ fn of_table(
     }
     let mut all: Vec<Priced> = cheapest.into_values().collect();
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    if hot && pinned.is_none() && task.allows(Kind::DataParallel) {
+    let tiers = !task.constraints.one_tier && task.allows(Kind::DataParallel);
+    if hot && pinned.is_none() && tiers {
         for number in 0..all.len().min(WITH_HOT) {
             let hot = with_hot(task, ledger, id, all[number], ids_count)?;
             all.extend(hot);
