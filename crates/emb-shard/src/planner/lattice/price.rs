@@ -25,7 +25,7 @@ pub(super) struct Priced {
     pub(super) pinned: Option<u32>,
 }
 
-/// Choices of a table that are tried with their hottest rows on every rank, cheapest first.
+/// Exchanges of a table that are tried with its hottest rows on every rank, where tables are many.
 const WITH_HOT: usize = 2;
 
 /// Part of the price that must be left for a second tier to be worth having.
@@ -115,13 +115,26 @@ fn of_table(
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     let tiers = !task.constraints.one_tier && task.allows(Kind::DataParallel);
     if hot && pinned.is_none() && tiers {
-        for number in 0..all.len().min(WITH_HOT) {
-            let hot = with_hot(task, ledger, id, all[number], ids_count)?;
-            all.extend(hot);
+        let most = if is_small(task) { EXCHANGES.len() } else { WITH_HOT };
+        for cold in cheapest_of_each_exchange(&all, most) {
+            all.extend(with_hot(task, ledger, id, cold, ids_count)?);
         }
         all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
     Ok(all)
+}
+
+/// At most `most` choices, each the cheapest of its exchange; what exchange is best changes with the
+/// rows that are left to it.
+fn cheapest_of_each_exchange(sorted: &[Priced], most: usize) -> Vec<Priced> {
+    let mut cheapest: Vec<Priced> = Vec::new();
+    for priced in sorted {
+        let known = cheapest.iter().any(|known| known.choice.exchange == priced.choice.exchange);
+        if !known && cheapest.len() < most {
+            cheapest.push(*priced);
+        }
+    }
+    cheapest
 }
 
 /// The choice with its hottest rows on every rank, as many as are best; `None` where that does not
@@ -153,11 +166,11 @@ fn with_hot(
     // The price falls and then rises: past the valley there is nothing to find.
     let mut hot = 4;
     let mut worse = 0;
-    while hot < rows && worse < 3 {
+    while hot < rows && worse < 2 {
         worse = if consider(hot, &mut best)? { 0 } else { worse + 1 };
-        hot *= 4;
+        hot *= 8;
     }
-    for step in [2.0, 1.4, 1.2] {
+    for step in [2.5, 1.6, 1.25] {
         let here = best.choice.hot as f64;
         for near in [here / step, here * step] {
             if here > 0.0 && (near as u64) < rows {
