@@ -224,6 +224,21 @@ fn buffers_that_do_not_fit_beside_the_tables_are_refused() {
 }
 
 #[test]
+fn tables_may_be_given_less_memory_than_there_is() {
+    let folder = Folder::new("tablebytes");
+    let tables = folder.file("t.csv", TABLES);
+    let peak = |more: &[&str]| {
+        let report = value(&plan(&clicks(&tables, &[&["--json"], more].concat())));
+        let peak = &report["peak_bytes"];
+        peak["weights"].as_f64().expect("bytes") + peak["state"].as_f64().expect("bytes")
+    };
+    assert!(peak(&["--table-bytes", "2MiB"]) <= 2.0 * 1024.0 * 1024.0);
+    let output = plan(&clicks(&tables, &["--table-bytes", "1MiB"]));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("\"ads\""), "{}", stderr(&output));
+}
+
+#[test]
 fn what_a_plan_cannot_honour_is_refused_by_name() {
     let folder = Folder::new("planrefused");
     let tables = folder.file("t.csv", TABLES);
