@@ -194,7 +194,8 @@ fn plan(random: &mut Random, workload: &Workload, world: u32, node_ranks: u32) -
     let mut builder = PlanBuilder::new(mesh).node_ranks(node_ranks);
     for table in workload.tables().tables().as_slice() {
         let group = (random.below(3) == 0).then(|| (random.pick(&divisors), random.pick(&layouts)));
-        let own = group.map_or(mesh, |(ranks, layout)| Mesh::new(world, ranks, layout).expect("so"));
+        let own =
+            group.map_or(mesh, |(ranks, layout)| Mesh::new(world, ranks, layout).expect("so"));
         let cut = random.pick(&[RowCut::Ceil, RowCut::Even, RowCut::Modulo]);
         let mut placements = vec![
             Placement::TableWise { owner: None },
@@ -236,8 +237,13 @@ fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
         for (name, of) in kinds {
             let (predicted, counted) = (sum(&predicted, of), sum(&counted, of));
             let apart = (predicted - counted).abs() / counted.max(1.0);
-            eprintln!("seed {seed}, {name}: predicted {predicted:.0}, counted {counted:.0} {:.2} %", 100.0*apart);
-            if apart > 0.02 { eprintln!("{}", case.plan); }
+            eprintln!(
+                "seed {seed}, {name}: predicted {predicted:.0}, counted {counted:.0} {:.2} %",
+                100.0 * apart
+            );
+            if apart > 0.02 {
+                eprintln!("{}", case.plan);
+            }
             worst = worst.max(apart);
         }
     }

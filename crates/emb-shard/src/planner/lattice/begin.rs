@@ -35,7 +35,8 @@ struct Only {
     exchange: Option<Exchange>,
 }
 
-const EXCHANGES: [Exchange; 5] = [
+/// All exchanges between ranks.
+pub(super) const EXCHANGES: [Exchange; 5] = [
     Exchange::Reduce { over: Path::Flat },
     Exchange::Reduce { over: Path::Hierarchical },
     Exchange::Unique { per: Per::Rank },
