@@ -32,7 +32,8 @@ fn a_plan_made_from_a_profile_trains_as_any_other() {
     let profile = ["profile", "--data", &data, "--out", &stats];
     assert!(emb(&[&profile[..], &small].concat()).status.success());
     let flags = ["--workload", &stats, "--topology", "cpu:4", "--out", &file];
-    let report = value(&plan(&[&flags[..], &["--for-training", "--json"]].concat()));
+    let more = ["--batch-size", "16", "--for-training", "--json"];
+    let report = value(&plan(&[&flags[..], &more].concat()));
     assert_eq!((&report["feasible"], &report["ranks"]), (&true.into(), &4.into()));
     let train = |more: &[&str]| {
         let layers = ["--bottom", "8", "--top", "8", "--batch-size", "16", "--json"];
@@ -44,6 +45,9 @@ fn a_plan_made_from_a_profile_trains_as_any_other() {
     let (a, b) = (planned["loss"].as_f64(), alone["loss"].as_f64());
     let (a, b) = (a.expect("a loss"), b.expect("a loss"));
     assert!((a / b - 1.0).abs() < 1e-4, "{a} and {b}");
+    let predicted = report["intra_node_bytes_per_rank"].as_f64().expect("bytes");
+    let counted = planned["exchange"]["intra_node_bytes_per_step"].as_f64().expect("bytes");
+    assert!((predicted / counted - 1.0).abs() < 0.02, "{predicted} predicted, {counted} counted");
 }
 
 #[test]
