@@ -29,7 +29,7 @@ impl Planner for Auto {
         let whole = |owner| PlaceOptions { sync, ..Placement::TableWise { owner }.into() };
         let mut builder = PlanBuilder::new(mesh)
             .node_ranks(task.node_ranks())
-            .budget(task.budget())
+            .budget(task.table_budget())
             .all(whole(None));
         for (table, &position) in &task.constraints.pinned {
             builder = builder.table(table, whole(Some(position)));

@@ -4,8 +4,8 @@ use super::{Solver, WhatIf, in_words};
 use crate::config::LayoutKind;
 use crate::{Error, Result, sharded};
 use emb_shard::{
-    CostModel as _, EmbarkModel, Estimate, Explanation, Layout, Parts, Plan, Rank, StepModel, Task,
-    Tier,
+    CostModel as _, EmbarkModel, Estimate, Explanation, Layout, Parts, Plan, Rank, RankEstimate,
+    StepModel, Task, Tier,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct Outcome {
     /// The plan.
     pub plan: Plan,
-    /// What a step of it costs by [`StepModel`], whoever planned.
+    /// What a step of it costs by one [`StepModel`], whoever planned.
     pub estimate: Estimate,
     /// Seconds that planning took.
     pub planning_seconds: f64,
@@ -93,13 +93,13 @@ pub struct TableReport {
     pub placement: String,
 }
 
-/// Has `planner` make a plan, times it, and checks by the cost model that every rank has room for
+/// Has `planner` make a plan, times it, and checks by `model` that every rank has room for
 /// tables, state, buffers and the dense model.
 ///
 /// # Errors
 /// [`Error::Infeasible`]: a table that does not fit, or a rank whose peak does not; [`Error::Config`]:
 /// constraints that can't be met.
-pub fn make_plan(planner: &dyn Solver, task: &Task<'_>) -> Result<Outcome> {
+pub fn make_plan(planner: &dyn Solver, task: &Task<'_>, model: &StepModel) -> Result<Outcome> {
     let since = Instant::now();
     let (plan, lower_bound_seconds) = planner.solve(task).map_err(|error| match error {
         emb_shard::Error::DoesNotFit(_) => Error::Infeasible(error.to_string()),
@@ -110,8 +110,12 @@ pub fn make_plan(planner: &dyn Solver, task: &Task<'_>) -> Result<Outcome> {
     })?;
     let planning_seconds = since.elapsed().as_secs_f64();
     check_ways(planner.name(), task, &plan)?;
-    let estimate = StepModel::default().estimate(&plan, task.workload, task.topology)?;
-    match too_full(&plan, &estimate, task.budget().get())? {
+    let estimate = model.estimate(&plan, task.workload, task.topology)?;
+    let reason = match too_full(&plan, &estimate, task.budget().get())? {
+        None => too_large(&estimate, task.table_budget().get()),
+        full => full,
+    };
+    match reason {
         None => Ok(Outcome { plan, estimate, planning_seconds, lower_bound_seconds }),
         Some(reason) => Err(Error::Infeasible(reason)),
     }
@@ -136,6 +140,21 @@ fn check_ways(planner: &str, task: &Task<'_>, plan: &Plan) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Why a rank has more of tables than it may, if one has.
+fn too_large(estimate: &Estimate, budget: u64) -> Option<String> {
+    let stored = |rank: &RankEstimate| rank.peak.weights + rank.peak.state;
+    let rank = estimate.ranks.iter().max_by(|a, b| stored(a).total_cmp(&stored(b)))?;
+    let short = stored(rank) - budget as f64;
+    (short > 0.0).then(|| {
+        format!(
+            "rank {} stores {:.0} bytes of weights and state, {budget} are allowed, short \
+             {short:.0}: more ranks or more --table-bytes would help",
+            rank.rank,
+            stored(rank)
+        )
+    })
 }
 
 /// Why the fullest rank is too full, if it is.

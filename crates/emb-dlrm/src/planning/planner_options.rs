@@ -4,7 +4,9 @@ use super::planners::{DEFAULT_PLANNER, Solver, planner};
 use super::words::{joined_word, parse_bytes, word};
 use crate::config::LayoutKind;
 use crate::{Error, Result};
-use emb_shard::{Bytes, Constraints, Exchange, Kind, Layout, Objective, Path};
+use emb_shard::{
+    Bytes, Constraints, CostOptions, Exchange, Kind, Layout, Objective, Path, StepModel,
+};
 use std::collections::BTreeMap;
 
 /// The planner and its constraints.
@@ -19,7 +21,7 @@ pub struct PlannerOptions {
     /// The only kinds of placement: table-wise, row-wise, column-wise, data-parallel, table-row-wise, grid [default: all]
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', help_heading = "Planner", value_parser = joined_word::<Kind>)]
     pub kinds: Vec<Kind>,
-    /// Only what emb train executes: sums of whole bags travel, all rows of a table are placed alike.
+    /// Only what emb train executes, priced as it executes it: sums of bags travel, all rows of a table are placed alike.
     #[arg(long, help_heading = "Planner")]
     pub for_training: bool,
     /// A table that stays whole on one position of each sharding group; may be given often.
@@ -31,6 +33,9 @@ pub struct PlannerOptions {
     /// Bytes of every rank that tables may not use, as 4GiB [default: 0]
     #[arg(long, value_name = "BYTES", help_heading = "Planner", value_parser = parse_bytes)]
     pub reserve_bytes: Option<u64>,
+    /// Most bytes of weights and optimizer state of a rank [default: all that buffers leave]
+    #[arg(long, value_name = "BYTES", help_heading = "Planner", value_parser = parse_bytes)]
+    pub table_bytes: Option<u64>,
 }
 
 /// How many replicas tables have.
@@ -78,7 +83,14 @@ impl PlannerOptions {
     /// # Errors
     /// An unknown name, with the nearest and all known ones.
     pub fn planner(&self) -> Result<Box<dyn Solver>> {
-        planner(&self.planner)
+        planner(&self.planner, self.model())
+    }
+
+    /// What prices a step: with the collectives of `emb train` where the plan is for it.
+    pub fn model(&self) -> StepModel {
+        let options =
+            if self.for_training { CostOptions::of_emb_train() } else { CostOptions::default() };
+        StepModel { options }
     }
 
     /// What is to be small.
@@ -106,6 +118,7 @@ impl PlannerOptions {
             pinned,
             min_columns: self.min_columns,
             reserved: Bytes::new(self.reserve_bytes.unwrap_or(0)),
+            table_bytes: self.table_bytes.map(Bytes::new),
             ..Constraints::default()
         })
     }

@@ -3,16 +3,18 @@
 use super::Auto;
 use crate::config::nearest;
 use crate::{Error, Result};
-use emb_shard::{EmbarkPlanner, FlexShardPlanner, Lattice, Plan, Planner, Task, baselines};
+use emb_shard::{
+    EmbarkPlanner, FlexShardPlanner, Lattice, Plan, Planner, StepModel, Task, baselines,
+};
 use std::fmt;
 
 /// The planner of those who name none.
 pub const DEFAULT_PLANNER: &str = "lattice";
 
-/// Makes one of each.
-fn all() -> Vec<Box<dyn Solver>> {
+/// Makes one of each; those that price steps do so by `model`.
+fn all(model: StepModel) -> Vec<Box<dyn Solver>> {
     let mut all: Vec<Box<dyn Solver>> = vec![
-        Box::new(Lattice::default()),
+        Box::new(Lattice { model, ..Lattice::default() }),
         Plain::solver(Box::new(FlexShardPlanner::default())),
         Plain::solver(Box::new(EmbarkPlanner::default())),
     ];
@@ -68,12 +70,12 @@ impl Solver for Lattice {
     }
 }
 
-/// The planner called `name`.
+/// The planner called `name`, pricing steps by `model` where it asks for that.
 ///
 /// # Errors
 /// An unknown name, with the nearest and all known ones.
-pub fn planner(name: &str) -> Result<Box<dyn Solver>> {
-    let found = all().into_iter().find(|planner| planner.name() == name);
+pub fn planner(name: &str, model: StepModel) -> Result<Box<dyn Solver>> {
+    let found = all(model).into_iter().find(|planner| planner.name() == name);
     found.ok_or_else(|| {
         Error::Config(format!("--planner {}", nearest::explain(name, &planner_names())))
     })
@@ -81,5 +83,5 @@ pub fn planner(name: &str) -> Result<Box<dyn Solver>> {
 
 /// Names of all planners.
 pub fn planner_names() -> Vec<&'static str> {
-    all().iter().map(|planner| planner.name()).collect()
+    all(StepModel::default()).iter().map(|planner| planner.name()).collect()
 }

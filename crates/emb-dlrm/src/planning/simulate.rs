@@ -4,7 +4,7 @@ use super::planner_options::layout;
 use super::{Machines, Outcome, Solver, make_plan};
 use crate::config::LayoutKind;
 use crate::{Error, Result};
-use emb_shard::{Constraints, Estimate, Objective, Parts, Task, Topology, Workload};
+use emb_shard::{Constraints, Estimate, Objective, Parts, StepModel, Task, Topology, Workload};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -27,6 +27,8 @@ pub struct Simulator<'a> {
     pub machines: &'a Machines,
     /// Who plans.
     pub planner: &'a dyn Solver,
+    /// What prices a step.
+    pub model: StepModel,
     /// What plans may not do; numbers of replicas displace what it says of them.
     pub constraints: Constraints,
     /// What is to be small.
@@ -147,7 +149,7 @@ impl Simulator<'_> {
         }
         let (workload, objective) = (self.workload, self.objective);
         let task = Task { workload, topology, constraints, objective };
-        match make_plan(self.planner, &task) {
+        match make_plan(self.planner, &task, &self.model) {
             Ok(outcome) => {
                 let samples = workload.batch().global(gpus)?;
                 Ok(Point::of(&outcome, line, samples, topology))

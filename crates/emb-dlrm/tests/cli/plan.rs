@@ -32,7 +32,8 @@ fn a_plan_made_from_a_profile_trains_as_any_other() {
     let profile = ["profile", "--data", &data, "--out", &stats];
     assert!(emb(&[&profile[..], &small].concat()).status.success());
     let flags = ["--workload", &stats, "--topology", "cpu:4", "--out", &file];
-    let report = value(&plan(&[&flags[..], &["--for-training", "--json"]].concat()));
+    let more = ["--batch-size", "16", "--for-training", "--json"];
+    let report = value(&plan(&[&flags[..], &more].concat()));
     assert_eq!((&report["feasible"], &report["ranks"]), (&true.into(), &4.into()));
     let train = |more: &[&str]| {
         let layers = ["--bottom", "8", "--top", "8", "--batch-size", "16", "--json"];
@@ -44,6 +45,9 @@ fn a_plan_made_from_a_profile_trains_as_any_other() {
     let (a, b) = (planned["loss"].as_f64(), alone["loss"].as_f64());
     let (a, b) = (a.expect("a loss"), b.expect("a loss"));
     assert!((a / b - 1.0).abs() < 1e-4, "{a} and {b}");
+    let predicted = report["intra_node_bytes_per_rank"].as_f64().expect("bytes");
+    let counted = planned["exchange"]["intra_node_bytes_per_step"].as_f64().expect("bytes");
+    assert!((predicted / counted - 1.0).abs() < 0.02, "{predicted} predicted, {counted} counted");
 }
 
 #[test]
@@ -221,6 +225,21 @@ fn buffers_that_do_not_fit_beside_the_tables_are_refused() {
     for words in ["of buffers", "short ", "\"wide\"", "--batch-size"] {
         assert!(text.contains(words), "{words:?} is missing from: {text}");
     }
+}
+
+#[test]
+fn tables_may_be_given_less_memory_than_there_is() {
+    let folder = Folder::new("tablebytes");
+    let tables = folder.file("t.csv", TABLES);
+    let peak = |more: &[&str]| {
+        let report = value(&plan(&clicks(&tables, &[&["--json"], more].concat())));
+        let peak = &report["peak_bytes"];
+        peak["weights"].as_f64().expect("bytes") + peak["state"].as_f64().expect("bytes")
+    };
+    assert!(peak(&["--table-bytes", "2MiB"]) <= 2.0 * 1024.0 * 1024.0);
+    let output = plan(&clicks(&tables, &["--table-bytes", "1MiB"]));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("\"ads\""), "{}", stderr(&output));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use emb_dlrm::planning::{
     Machines, PlanDiff, PlanReport, Simulator, TableDiff, WhatIf, make_plan, read_plan,
 };
 use emb_dlrm::{Error, Result};
-use emb_shard::{Bytes, Estimate, StepModel, Task, Topology, Workload, explain};
+use emb_shard::{Bytes, Estimate, Task, Topology, Workload, explain};
 
 pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     match (&args.command, &args.make) {
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
 }
 
 fn make(args: &MakeArgs) -> Result<()> {
-    let planner = args.planner.planner()?;
+    let (planner, model) = (args.planner.planner()?, args.planner.model());
     let (workload, machines) = (args.workload.load()?, Machines::read(&args.topology)?);
     let topology = machines.clone().all()?;
     let task = Task {
@@ -27,7 +27,7 @@ fn make(args: &MakeArgs) -> Result<()> {
         constraints: args.replicas.of(args.planner.constraints()?),
         objective: args.planner.objective(),
     };
-    let outcome = match make_plan(planner.as_ref(), &task) {
+    let outcome = match make_plan(planner.as_ref(), &task, &model) {
         Err(Error::Infeasible(reason)) if args.json => {
             json(&serde_json::json!({
                 "workload": workload.name(),
@@ -52,12 +52,13 @@ fn make(args: &MakeArgs) -> Result<()> {
             workload: &workload,
             machines: &machines.uncounted(),
             planner: planner.as_ref(),
+            model,
             constraints: task.constraints.clone(),
             objective: task.objective,
             layout: Some(outcome.layout()),
         };
         report.what_if = Some(WhatIf::new(&simulator, topology.world())?);
-        report.explanation = Some(explain(&StepModel::default(), &task, &outcome.plan)?);
+        report.explanation = Some(explain(&model, &task, &outcome.plan)?);
     }
     if args.json {
         return json(&report);

@@ -16,6 +16,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
         workload: &workload,
         machines: &machines,
         planner: planner.as_ref(),
+        model: args.planner.model(),
         constraints: args.planner.constraints()?,
         objective: args.planner.objective(),
         layout: args.layout,
