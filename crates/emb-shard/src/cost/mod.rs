@@ -20,6 +20,7 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod statistics;
 mod typical;
 mod volume;
 

@@ -81,6 +81,11 @@ impl MeshShape {
         ((group.get() * self.mesh.group_ranks()) as usize + position, position)
     }
 
+    /// Levels of the topology.
+    pub(super) fn levels(&self) -> usize {
+        self.runs.len()
+    }
+
     /// The positions in one unit of `level` with the rank at `place`.
     pub(super) fn run(&self, level: usize, place: usize) -> Run {
         self.runs[level][place]

@@ -29,6 +29,8 @@ pub(crate) struct Reference<'a> {
     case: &'a Case,
     world: usize,
     pairs: Vec<Pairs>,
+    /// By mesh: statistics of rows from rank to rank, and of which exchanges.
+    statistics: Vec<(Mesh, Vec<Vec<f64>>, Vec<Exchange>)>,
     syncs: Vec<(Mesh, ReplicaSync)>,
     /// By mesh and rank: bytes to be summed, bytes told to every other replica.
     replicas: Vec<(Mesh, Vec<(f64, f64)>)>,
@@ -47,6 +49,7 @@ pub(crate) fn reference(case: &Case) -> Vec<RankEstimate> {
         case,
         world: world as usize,
         pairs: Vec::new(),
+        statistics: Vec::new(),
         syncs: Vec::new(),
         replicas: Vec::new(),
         ranks: (0..world).map(rank).collect(),
@@ -57,6 +60,7 @@ pub(crate) fn reference(case: &Case) -> Vec<RankEstimate> {
         }
     }
     reference.travel();
+    reference.tell();
     reference.agree();
     reference.dense();
     reference.ranks
@@ -121,7 +125,8 @@ impl Reference<'_> {
                     self.part(tier, width, owner, &members, asked);
                     self.owner(table, tier, width, owner, asked);
                 }
-                self.sums_of_nodes(&asking, block, width, &members, &parts);
+                self.sums_of_nodes(&asking, width, &members, &parts);
+                self.statistics(&asking, block, &members, &parts);
                 self.arrived(&asking, width, &members);
             }
         }
@@ -187,11 +192,53 @@ impl Reference<'_> {
         }
     }
 
+    /// Owners of other columns of the same rows are told 8 bytes for each touched row.
+    fn statistics(
+        &mut self,
+        asking: &Asking<'_>,
+        block: &Block,
+        members: &[usize],
+        parts: &[(u32, Asked)],
+    ) {
+        let (mesh, exchange) = (asking.tier.mesh, asking.tier.exchange);
+        let table = &self.case.workload.tables().tables()[asking.table];
+        if asking.tier.blocks.len() == 1 || table.state().per_row == 0 {
+            return;
+        }
+        let found = self.statistics.iter().position(|(of, ..)| *of == mesh);
+        let at = found.unwrap_or_else(|| {
+            self.statistics.push((mesh, vec![vec![0.0; self.world]; self.world], Vec::new()));
+            self.statistics.len() - 1
+        });
+        let (_, bytes, exchanges) = &mut self.statistics[at];
+        if !exchanges.contains(&exchange) {
+            exchanges.push(exchange);
+        }
+        for other in asking.tier.blocks.iter().filter(|other| other.columns != block.columns) {
+            let told = asking.parts(other);
+            for (part, (position, asked)) in parts.iter().enumerate() {
+                let touched = match asking.tier.sync {
+                    ReplicaSync::Gradients => asked.of_world,
+                    _ => asked.of_group,
+                };
+                for (number, (to, theirs)) in told.iter().enumerate() {
+                    let same = other.map == block.map;
+                    let some = if !same {
+                        theirs.rows as f64 / asking.tier.rows.rows() as f64
+                    } else {
+                        f64::from(u8::from(number == part))
+                    };
+                    bytes[members[*position as usize]][members[*to as usize]] +=
+                        8.0 * touched * some;
+                }
+            }
+        }
+    }
+
     /// One sum a bag leaves a node that has owners, to the ranks on the rail.
     fn sums_of_nodes(
         &mut self,
         asking: &Asking<'_>,
-        _block: &Block,
         width: usize,
         members: &[usize],
         parts: &[(u32, Asked)],
@@ -334,6 +381,34 @@ impl Reference<'_> {
                 let peers = self.peers(pairs.mesh, pairs.scope, rank);
                 self.ranks[rank].peak.buffers += buffers(pairs, rank);
                 self.travel_of(pairs, rank, &peers);
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let (topology, options) = (&self.case.topology, &self.case.model.options);
+        for (mesh, pairs, exchanges) in std::mem::take(&mut self.statistics) {
+            for rank in 0..self.world {
+                let peers = self.peers(mesh, Scope::Group, rank);
+                let mut last = 0.0;
+                for (number, level) in topology.levels().iter().enumerate() {
+                    let over = Some(LevelId::new(number as u32));
+                    let near = peers.iter().filter(|&&peer| self.level(rank, peer) == over);
+                    let near: Vec<usize> = near.copied().collect();
+                    if near.is_empty() {
+                        continue;
+                    }
+                    let sent: f64 = near.iter().map(|&peer| pairs[rank][peer]).sum();
+                    let received: f64 = near.iter().map(|&peer| pairs[peer][rank]).sum();
+                    let bandwidth = level.all_to_all_bandwidth(near.len() as u32);
+                    let rank = &mut self.ranks[rank];
+                    rank.parts.backward_exchange +=
+                        sent.max(received) / (bandwidth * options.link_efficiency);
+                    rank.exchanged[number].sent += sent;
+                    rank.exchanged[number].received += received;
+                    last = level.latency();
+                }
+                self.ranks[rank].parts.backward_exchange += last * exchanges.len() as f64;
             }
         }
     }
