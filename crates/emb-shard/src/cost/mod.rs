@@ -12,6 +12,7 @@
 mod check;
 mod classes;
 mod demand;
+mod embark;
 mod estimate;
 mod ledger;
 mod load;
@@ -21,11 +22,14 @@ mod price;
 mod shape;
 mod shard;
 mod statistics;
+mod tiers;
 mod typical;
 mod volume;
 
+pub use embark::{EmbarkBucketCost, EmbarkBuckets, EmbarkCost, EmbarkModel};
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
 pub use options::{CostOptions, GradientSum, Overlap, ReplicaWay};
+pub use tiers::{ByLink, Duplicates, GroupSpread, TierCut, TierTraffic, TieredLookups};
 pub(crate) use typical::{EvenCut, Typical};

@@ -35,7 +35,8 @@ struct Only {
     exchange: Option<Exchange>,
 }
 
-const EXCHANGES: [Exchange; 5] = [
+/// All exchanges between ranks.
+pub(super) const EXCHANGES: [Exchange; 5] = [
     Exchange::Reduce { over: Path::Flat },
     Exchange::Reduce { over: Path::Hierarchical },
     Exchange::Unique { per: Per::Rank },
@@ -120,7 +121,7 @@ fn begin<'a>(
     begun: &mut Vec<Begun<'a>>,
 ) -> Result<()> {
     let Some(options) = only.of(all) else { return Ok(()) };
-    let budget = task.budget().get() as f64;
+    let budget = task.table_budget().get() as f64;
     let chosen = start::greedy(mesh, &options, budget, patience);
     let mut state = State::new(task, mesh, ledger.emptied(), chosen)?;
     let score = state.score();

@@ -5,19 +5,24 @@
 //!     options   every cut x exchange of every table, priced for the mean rank
 //!     start     greedy: heavy tables first, each where it hurts least
 //!     search    tables leave the busiest rank as long as the simulated step gets shorter
-//!   the best of all, and a bound that no plan can be below
+//!   the best of all and of the baselines, and a bound that no plan can be below
 //! ```
 
 mod begin;
 mod bound;
 mod choice;
+mod explain;
+mod explained;
 mod options;
+mod portfolio;
 mod price;
 mod search;
 mod short;
 mod start;
 mod state;
 mod thorough;
+
+pub use explain::{Alternative, Explanation, TableExplanation, explain};
 
 use super::{Planner, Task};
 use crate::{Error, Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel};
@@ -83,10 +88,13 @@ impl Lattice {
         begun.sort_by(|a, b| a.score.compare(b.score));
         begun.truncate(IMPROVED);
         let mut best = self.improve(task, &mut ledger, begun)?;
-        if best.score.excess > 0.0 {
-            return Err(short::of(&mut best.state));
+        let mut plan = best.state.plan()?;
+        let worth = portfolio::worth(&self.model, task, &plan)?;
+        match portfolio::best(&self.model, task)? {
+            Some((simpler, found)) if simpler < worth && simpler.0 == 0.0 => plan = found,
+            _ if best.score.excess > 0.0 => return Err(short::of(&mut best.state)),
+            _ => {}
         }
-        let plan = best.state.plan()?;
         let estimate = self.model.ledger(&plan, task.workload, task.topology)?.estimate();
         let lower_bound_seconds = bound::seconds(task, &mut ledger, &meshes)?;
         Ok(Planned { plan, estimate, lower_bound_seconds })
@@ -165,5 +173,10 @@ fn meshes(task: &Task<'_>) -> Result<Vec<Mesh>> {
             }
         }
     }
+    // Positions that tables are pinned to must exist in every group.
+    let last = task.constraints.pinned.values().max();
+    meshes.retain(|mesh| {
+        mesh.replicas() == 1 || last.is_none_or(|&position| position < mesh.group_ranks())
+    });
     Ok(meshes)
 }

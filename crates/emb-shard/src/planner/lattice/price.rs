@@ -1,5 +1,6 @@
 //! What each choice of a table costs the mean rank: [`Priced`].
 
+use super::begin::{EXCHANGES, is_small};
 use super::choice::Choice;
 use super::options;
 use crate::cost::{EvenCut, Typical};
@@ -94,13 +95,17 @@ fn of_table(
 ) -> Result<Vec<Priced>> {
     let table = &task.workload.tables().tables()[id];
     let pinned = task.constraints.pinned.get(table.name()).copied();
-    let mut cheapest: BTreeMap<(u32, u32, u32), Priced> = BTreeMap::new();
+    // Where the kinds of collectives are chosen as well, no exchange is given up for its price.
+    let exchanges: &[Exchange] = if is_small(task) { &EXCHANGES } else { &[] };
+    let mut cheapest: BTreeMap<(u32, u32, u32, usize), Priced> = BTreeMap::new();
     for choice in options::of_table(task, mesh, table)? {
         if pinned.is_some() && (choice.owners() > 1 || choice.mesh != mesh) {
             continue;
         }
         let priced = Priced { pinned, ..price(task, ledger, id, choice, ids_count)? };
-        let key = (choice.mesh.group_ranks(), choice.owners(), choice.unit);
+        let exchange = exchanges.iter().position(|&exchange| exchange == choice.exchange);
+        let key =
+            (choice.mesh.group_ranks(), choice.owners(), choice.unit, exchange.unwrap_or_default());
         let known = cheapest.entry(key).or_insert(priced);
         if priced.mean < known.mean {
             *known = priced;
@@ -108,7 +113,8 @@ fn of_table(
     }
     let mut all: Vec<Priced> = cheapest.into_values().collect();
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    if hot && pinned.is_none() && task.allows(Kind::DataParallel) {
+    let tiers = !task.constraints.one_tier && task.allows(Kind::DataParallel);
+    if hot && pinned.is_none() && tiers {
         for number in 0..all.len().min(WITH_HOT) {
             let hot = with_hot(task, ledger, id, all[number], ids_count)?;
             all.extend(hot);
