@@ -57,7 +57,9 @@ proptest! {
         all.step_seconds();
         assert_same(&mut all, &mut other, "order");
         let (kept, gone) = order.split_at(count);
-        gone.iter().for_each(|&table| remove(&case, &mut all, table));
+        for &table in gone {
+            remove(&case, &mut all, table);
+        }
         let mut kept = kept.to_vec();
         kept.sort_unstable();
         let estimate = all.estimate();
@@ -67,7 +69,9 @@ proptest! {
             let total = never.step_seconds();
             prop_assert!(near(*got, want, total * 1e3), "{name}: {got}, not {want}");
         }
-        gone.iter().for_each(|&table| add(&case, &mut all, table));
+        for &table in gone {
+            add(&case, &mut all, table);
+        }
         assert_same(&mut all, &mut other, "back again");
     }
 
@@ -76,7 +80,9 @@ proptest! {
         let case = Case::new(seed);
         let order: Vec<usize> = (0..case.workload.tables().tables().len()).collect();
         let mut all = ledger(&case, &order);
-        order.iter().for_each(|&table| remove(&case, &mut all, table));
+        for &table in &order {
+            remove(&case, &mut all, table);
+        }
         let mut none = ledger(&case, &[]);
         prop_assert_eq!(all.parts(), none.parts());
         prop_assert_eq!(all.peak_bytes(), none.peak_bytes());

@@ -223,10 +223,10 @@ impl Reference<'_> {
                 };
                 for (number, (to, theirs)) in told.iter().enumerate() {
                     let same = other.map == block.map;
-                    let some = if !same {
-                        theirs.rows as f64 / asking.tier.rows.rows() as f64
-                    } else {
+                    let some = if same {
                         f64::from(u8::from(number == part))
+                    } else {
+                        theirs.rows as f64 / asking.tier.rows.rows() as f64
                     };
                     bytes[members[*position as usize]][members[*to as usize]] +=
                         8.0 * touched * some;
@@ -388,7 +388,7 @@ impl Reference<'_> {
     fn tell(&mut self) {
         let (topology, options) = (&self.case.topology, &self.case.model.options);
         for (mesh, pairs, exchanges) in std::mem::take(&mut self.statistics) {
-            for rank in 0..self.world {
+            for (rank, row) in pairs.iter().enumerate() {
                 let peers = self.peers(mesh, Scope::Group, rank);
                 let mut last = 0.0;
                 for (number, level) in topology.levels().iter().enumerate() {
@@ -398,7 +398,7 @@ impl Reference<'_> {
                     if near.is_empty() {
                         continue;
                     }
-                    let sent: f64 = near.iter().map(|&peer| pairs[rank][peer]).sum();
+                    let sent: f64 = near.iter().map(|&peer| row[peer]).sum();
                     let received: f64 = near.iter().map(|&peer| pairs[peer][rank]).sum();
                     let bandwidth = level.all_to_all_bandwidth(near.len() as u32);
                     let rank = &mut self.ranks[rank];
@@ -475,19 +475,20 @@ impl Reference<'_> {
             }
             for (rank, &(reduced, gathered)) in bytes.iter().enumerate() {
                 let set = mesh.replica_set_of(Rank::new(rank as u32)).expect("a rank");
-                let all = mesh.replica_members(set).expect("a set").map(number).collect();
-                self.agree_of(rank, all, (reduced, gathered), sums);
+                let all: Vec<usize> =
+                    mesh.replica_members(set).expect("a set").map(number).collect();
+                self.agree_of(rank, &all, (reduced, gathered), sums);
             }
         }
     }
 
-    fn agree_of(&mut self, rank: usize, all: Vec<usize>, bytes: (f64, f64), sums: f64) {
+    fn agree_of(&mut self, rank: usize, all: &[usize], bytes: (f64, f64), sums: f64) {
         let (topology, options) = (&self.case.topology, &self.case.model.options);
         let mut left = 1.0;
         for (number, level) in topology.levels().iter().enumerate() {
             let over = LevelId::new(number as u32);
             let others = all.iter().filter(|&&other| self.level(rank, other) == Some(over)).count();
-            let units = self.units(rank, &all, number);
+            let units = self.units(rank, all, number);
             let sum = match options.replica_way {
                 ReplicaWay::Rings => 2.0 * (units - 1.0) / units * left,
                 ReplicaWay::Direct => 2.0 * others as f64 / all.len() as f64,
@@ -527,8 +528,8 @@ impl Reference<'_> {
         let model = workload.dense_model();
         let all: Vec<usize> = (0..self.world).collect();
         for rank in 0..self.world {
-            let mut parts = Parts::default();
-            parts.dense = workload.dense().seconds_of(samples, topology.flops());
+            let dense = workload.dense().seconds_of(samples, topology.flops());
+            let mut parts = Parts { dense, ..Parts::default() };
             let mut left = 1.0;
             for (number, level) in topology.levels().iter().enumerate() {
                 let units = self.units(rank, &all, number);
