@@ -41,7 +41,7 @@ pub(super) fn converge(problem: &Problem<'_>, published: Option<Vec<Piece>>) -> 
         search.offer(state.clone());
     }
     let mut tried = Vec::new();
-    for (target, blocks) in TARGETS.iter().flat_map(|target| BLOCKS.map(|part| (target, part))) {
+    for (blocks, target) in BLOCKS.iter().flat_map(|part| TARGETS.map(|target| (*part, target))) {
         if search.within(if blocks < 1.0 { GOOD } else { CLOSE }) {
             continue;
         }
