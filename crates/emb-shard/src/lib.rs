@@ -1,11 +1,11 @@
-//! Where embedding rows live, as plain checked data.
+//! Where embedding rows live, and where they should.
 //!
 //! The questions every sharded run asks are answered here without a device, a transport or a
 //! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
 //! ([`Mesh`]), which owner has which row ([`RowMap`]), and where every cell of every table lives
-//! ([`Plan`]). What a plan will cost depends on three more: how often every row is looked up
-//! ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of both
-//! ([`Workload`]).
+//! ([`Plan`]). What a plan will cost ([`StepModel`]) depends on three more: how often every row is
+//! looked up ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of
+//! both ([`Workload`]). With these a [`Planner`] chooses.
 //!
 //! ```text
 //!   Tables   [name, rows, dim, ...]            what there is
@@ -21,6 +21,9 @@
 //!                                                          +----> Report    bytes and work by rank
 //!                                                          +----> Schedule  collectives of a step
 //!   ids of a batch --RowMap--> Routed          who is asked
+//!
+//!   Workload + Topology + Constraints --> Task --Planner--> Plan
+//!   Plan + Workload + Topology --StepModel--> Estimate      seconds, bytes, memory by rank
 //! ```
 //!
 //! **The idea of a plan**: a block of rows (a [`Tier`]) is stored once in every group of `g` ranks.
@@ -77,8 +80,9 @@ mod error;
 pub use access::{Access, Bucket, Histogram, RowFrequencies};
 pub use build::{AutoOptions, DoesNotFit, PlaceOptions, Placement, PlanBuilder, RowCut};
 pub use cost::{
-    CostModel, CostOptions, EmbarkBucketCost, EmbarkBuckets, EmbarkCost, EmbarkModel, Estimate,
-    Ledger, LevelBytes, Overlap, Parts, PeakBytes, RankEstimate, StepModel,
+    ByLink, CostModel, CostOptions, Duplicates, EmbarkBucketCost, EmbarkBuckets, EmbarkCost,
+    EmbarkModel, Estimate, GradientSum, GroupSpread, Ledger, LevelBytes, Overlap, Parts, PeakBytes,
+    RankEstimate, ReplicaWay, StepModel, TierCut, TierTraffic, TieredLookups,
 };
 pub use error::Error;
 pub use ids::{
@@ -92,8 +96,10 @@ pub use plan::{
     PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
-    Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch, Kind, Objective,
-    Planner, Task,
+    Alternative, Beam, Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch,
+    Explanation, FlexShardPlanner, Greedy, GreedyBy, Kind, Lattice, Objective, Planned, Planner,
+    Random, TableExplanation, TableRowWise, Task, TierKind, TierSolution, TierSolver, TieredTable,
+    TorchRec, TorchRecConstants, Travel, baselines, explain,
 };
 pub use report::{RankLoad, Report};
 pub use route::Routed;

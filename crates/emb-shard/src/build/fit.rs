@@ -1,6 +1,5 @@
 //! Why a table does not fit, in numbers: [`DoesNotFit`].
 
-use super::Placement;
 use crate::{Bytes, Mesh, Table};
 use std::fmt::{self, Display, Formatter};
 
@@ -26,7 +25,7 @@ pub struct DoesNotFit {
 impl DoesNotFit {
     pub(crate) fn new(
         table: &Table,
-        placement: Placement,
+        placement: &'static str,
         mesh: Mesh,
         needs: Bytes,
         has: Bytes,
@@ -38,7 +37,7 @@ impl DoesNotFit {
         let world = |rows| table.rows().div_ceil(rows).saturating_mul(u64::from(mesh.replicas()));
         Self {
             table: table.name().to_owned(),
-            placement: placement.name(),
+            placement,
             needs,
             has,
             row_wise,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 /// Work and bytes placed on every rank so far, `[W]` each.
 #[derive(Clone, Debug)]
-pub(super) struct Loads {
+pub(crate) struct Loads {
     cost: Vec<f64>,
     bytes: Vec<u64>,
     budget: u64,
@@ -13,17 +13,17 @@ pub(super) struct Loads {
 
 impl Loads {
     /// Empty ranks with `budget` bytes each; `None` for no limit.
-    pub(super) fn new(world: u32, budget: Option<Bytes>) -> Self {
+    pub(crate) fn new(world: u32, budget: Option<Bytes>) -> Self {
         let budget = budget.map_or(u64::MAX, Bytes::get);
         Self { cost: vec![0.0; world as usize], bytes: vec![0; world as usize], budget }
     }
 
-    pub(super) fn budget(&self) -> Bytes {
+    pub(crate) fn budget(&self) -> Bytes {
         Bytes::new(self.budget)
     }
 
     /// Adds a part to position `position` of every group.
-    pub(super) fn add(&mut self, mesh: Mesh, position: u32, cost: f64, bytes: Bytes) {
+    pub(crate) fn add(&mut self, mesh: Mesh, position: u32, cost: f64, bytes: Bytes) {
         for group in 0..mesh.replicas() {
             let rank = mesh.rank_at(group, position).get() as usize;
             self.cost[rank] += cost;
@@ -32,14 +32,14 @@ impl Loads {
     }
 
     /// Bytes left on the fullest of the ranks at position `position`.
-    pub(super) fn room(&self, mesh: Mesh, position: u32) -> Bytes {
+    pub(crate) fn room(&self, mesh: Mesh, position: u32) -> Bytes {
         Bytes::new(self.budget.saturating_sub(self.at(mesh, position).bytes))
     }
 
     /// The `count` blocks of `width` consecutive positions with least work (then fewest bytes, then
     /// lowest number) that have room for `bytes` on each position, in the order of their numbers;
     /// else the most room of any block.
-    pub(super) fn least(
+    pub(crate) fn least(
         &self,
         mesh: Mesh,
         width: u32,

@@ -11,3 +11,6 @@ pub use auto::AutoOptions;
 pub use builder::PlanBuilder;
 pub use fit::DoesNotFit;
 pub use placement::{PlaceOptions, Placement, RowCut};
+
+pub(crate) use loads::Loads;
+pub(crate) use place::{usual_exchange, usual_sync};

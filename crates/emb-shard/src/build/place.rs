@@ -44,7 +44,7 @@ pub(super) fn cost(table: &Table, mesh: Mesh) -> f64 {
     served * table.lookups() * table.dim() as f64
 }
 
-fn usual_exchange(table: &Table, mesh: Mesh) -> Exchange {
+pub(crate) fn usual_exchange(table: &Table, mesh: Mesh) -> Exchange {
     match table.pooling() {
         _ if mesh.group_ranks() == 1 => Exchange::Local,
         Pooling::Sum | Pooling::Mean => Exchange::Reduce { over: Path::Flat },
@@ -52,7 +52,7 @@ fn usual_exchange(table: &Table, mesh: Mesh) -> Exchange {
     }
 }
 
-fn usual_sync(placement: Placement, mesh: Mesh) -> ReplicaSync {
+pub(crate) fn usual_sync(placement: Placement, mesh: Mesh) -> ReplicaSync {
     match placement {
         _ if mesh.replicas() == 1 => ReplicaSync::None,
         Placement::DataParallel => ReplicaSync::Gradients,
@@ -172,7 +172,7 @@ impl Placing<'_> {
         let budget = self.loads.budget();
         Error::DoesNotFit(Box::new(DoesNotFit::new(
             self.table,
-            self.placement,
+            self.placement.name(),
             self.mesh,
             needs,
             has,

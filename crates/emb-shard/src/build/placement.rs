@@ -93,7 +93,7 @@ impl Placement {
 }
 
 impl RowCut {
-    pub(super) fn map(self, rows: u64, parts: u32) -> Result<RowMap> {
+    pub(crate) fn map(self, rows: u64, parts: u32) -> Result<RowMap> {
         match self {
             Self::Ceil => RowMap::ceil(rows, parts as usize),
             Self::Even => RowMap::even(rows, parts as usize),

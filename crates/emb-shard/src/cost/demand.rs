@@ -19,6 +19,10 @@ pub(super) struct Demand {
     pub(super) of_group: f64,
     /// Distinct rows among those of all ranks.
     pub(super) of_world: f64,
+    /// Distinct rows among those of a whole group in all steps from one sync to the next.
+    pub(super) of_group_since: f64,
+    /// Distinct rows among those of all ranks in all these steps.
+    pub(super) of_world_since: f64,
 }
 
 /// Who asks: the ranks among which distinct rows are counted.
@@ -27,6 +31,8 @@ pub(super) struct Askers {
     pub(super) node: u32,
     pub(super) group: u32,
     pub(super) world: u32,
+    /// Steps from one sync of touched rows to the next; 1 for other syncs.
+    pub(super) steps: u32,
 }
 
 /// What part of a tier one owner of rows has.
@@ -42,7 +48,8 @@ pub(super) struct Part {
 /// Demands and parts worked out so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
-    demands: HashMap<(TableId, RowRange, Askers), Demand>,
+    /// Distinct rows among the look-ups of so many ranks, or as many look-ups in several steps.
+    distinct: HashMap<(TableId, RowRange, u64), f64>,
     parts: HashMap<(TableId, RowRange, bool, RowMapKey), Arc<[Part]>>,
 }
 
@@ -63,12 +70,29 @@ impl Demands {
         samples: f64,
         askers: Askers,
     ) -> Result<Demand> {
-        if let Some(&known) = self.demands.get(&(table, rows, askers)) {
-            return Ok(known);
-        }
-        let demand = demand(workload, table, rows, samples, askers)?;
-        self.demands.insert((table, rows, askers), demand);
-        Ok(demand)
+        let shape = workload.tables().tables().get(table)?;
+        let frequencies = &workload.frequencies()[table];
+        let all = samples * shape.lookups();
+        let mut distinct = |ranks: u64| {
+            if let Some(&known) = self.distinct.get(&(table, rows, ranks)) {
+                return Ok(known);
+            }
+            let rows_asked = frequencies.expected_unique_in(rows, all * ranks as f64)?;
+            self.distinct.insert((table, rows, ranks), rows_asked);
+            Ok(rows_asked)
+        };
+        let (group, world) = (u64::from(askers.group), u64::from(askers.world));
+        let steps = u64::from(askers.steps);
+        Ok(Demand {
+            bags: samples * shape.features().len() as f64,
+            lookups: all * share(frequencies, rows.start(), rows.end()),
+            of_rank: distinct(1)?,
+            of_node: distinct(askers.node.into())?,
+            of_group: distinct(group)?,
+            of_world: distinct(world)?,
+            of_group_since: distinct(group * steps)?,
+            of_world_since: distinct(world * steps)?,
+        })
     }
 
     /// The parts of `map`, a map of the rows `rows`. `ordered` says that the rows are in the order
@@ -99,30 +123,6 @@ impl Demands {
         self.parts.insert(key, Arc::clone(&parts));
         Ok(parts)
     }
-}
-
-fn demand(
-    workload: &Workload,
-    table: TableId,
-    rows: RowRange,
-    samples: f64,
-    askers: Askers,
-) -> Result<Demand> {
-    let shape = workload.tables().tables().get(table)?;
-    let frequencies = &workload.frequencies()[table];
-    let all = samples * shape.lookups();
-    let distinct = |ranks: u32| frequencies.expected_unique_in(rows, all * f64::from(ranks));
-    let of_rank = distinct(1)?;
-    let of = |ranks: u32| if ranks == 1 { Ok(of_rank) } else { distinct(ranks) };
-    let of_group = of(askers.group)?;
-    Ok(Demand {
-        bags: samples * shape.features().len() as f64,
-        lookups: all * share(frequencies, rows.start(), rows.end()),
-        of_rank,
-        of_node: of(askers.node)?,
-        of_group,
-        of_world: if askers.world == askers.group { of_group } else { of(askers.world)? },
-    })
 }
 
 /// Part of the look-ups that the rows of these frequency ranks take.

@@ -159,7 +159,7 @@ struct Reading<'a> {
     node: u32,
     /// The block and group that met each bucket last.
     seen: Vec<Option<u64>>,
-    /// The buckets of the block at hand.
+    /// Buckets of the block at hand.
     met: Vec<usize>,
     /// Blocks and groups read so far.
     reads: u64,

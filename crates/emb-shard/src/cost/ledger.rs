@@ -1,11 +1,13 @@
 //! Tables placed so far and what they cost: [`Ledger`].
 
+use super::classes::{Classes, Collectives};
 use super::demand::Demands;
 use super::load::Load;
 use super::model::StepModel;
 use super::price;
 use super::shape::MeshShape;
 use super::shard::{Adding, Loads};
+use super::typical::MeshRates;
 use super::volume::Volumes;
 use super::{Estimate, Parts};
 use crate::{Bytes, Id, Mesh, Result, TableId, TablePlan, Topology, Workload};
@@ -47,7 +49,9 @@ pub struct Ledger<'a> {
     /// Samples of a rank, a mean.
     pub(super) samples: f64,
     pub(super) meshes: Vec<Placed>,
-    demands: Demands,
+    pub(super) demands: Demands,
+    /// What bytes take, by mesh.
+    pub(super) rates: Vec<MeshRates>,
 }
 
 /// The tables over one mesh.
@@ -56,9 +60,9 @@ pub(super) struct Placed {
     pub(super) shape: MeshShape,
     pub(super) loads: Loads,
     pub(super) volumes: Volumes,
-    /// Tiers that exchange, and that replicas sync.
-    pub(super) exchanged: u32,
-    pub(super) synced: u32,
+    classes: Classes,
+    /// Those of the classes.
+    pub(super) collectives: Collectives,
     stale: bool,
 }
 
@@ -84,7 +88,14 @@ impl<'a> Ledger<'a> {
             samples: workload.batch().global(world)? as f64 / f64::from(world),
             meshes: Vec::new(),
             demands: Demands::default(),
+            rates: Vec::new(),
         })
+    }
+
+    /// The same without tables, what was worked out about the workload kept.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self { meshes: Vec::new(), ..self.clone() }
     }
 
     /// Adds a table as `placed` says.
@@ -114,13 +125,20 @@ impl<'a> Ledger<'a> {
         price::parts(self)
     }
 
+    /// Mean seconds that ranks are busy with the tables added so far: a lower bound of what any
+    /// balance of the same placements can reach.
+    pub fn mean_seconds(&mut self) -> f64 {
+        self.freshen();
+        price::mean(self)
+    }
+
     /// Bytes of the fullest rank: tables, state and buffers, and the dense model.
     pub fn peak_bytes(&mut self) -> Bytes {
         self.freshen();
         price::peak(self)
     }
 
-    /// Bytes that the busiest rank sends or receives outside its node.
+    /// Bytes that the mean rank sends outside its node.
     pub fn inter_node_bytes(&mut self) -> f64 {
         self.freshen();
         price::inter_node(self)
@@ -132,22 +150,44 @@ impl<'a> Ledger<'a> {
         price::estimate(self)
     }
 
+    /// The seconds by part, and the sum of squares of what ranks are busy with.
+    pub(crate) fn parts_and_squares(&mut self) -> (Parts, f64) {
+        self.freshen();
+        price::parts_and_squares(self)
+    }
+
+    /// Seconds by part and bytes of the room for tables at every position of the groups of `mesh`.
+    pub(crate) fn by_position(&mut self, mesh: Mesh, beside: f64) -> Vec<(Parts, f64)> {
+        self.freshen();
+        price::by_position(self, mesh, beside)
+    }
+
+    /// Bytes of the room for tables that the fullest rank takes, `beside` for all else.
+    pub(crate) fn table_room(&mut self, beside: f64) -> f64 {
+        self.freshen();
+        price::table_room(self, beside)
+    }
+
+    pub(super) fn node_ranks(&self) -> u32 {
+        self.node_ranks
+    }
+
     fn change(&mut self, table: TableId, placed: &TablePlan, sign: f64) -> Result<()> {
         let ordered = placed.order.is_some() || placed.tiers.len() > 1;
         for tier in &placed.tiers {
             let at = self.mesh(tier.mesh)?;
-            let Placed { shape, loads, exchanged, synced, stale, .. } = &mut self.meshes[at];
+            let Placed { shape, loads, classes, stale, .. } = &mut self.meshes[at];
             let (workload, samples) = (self.workload, self.samples);
-            Adding { workload, shape, table, tier, ordered, samples, sign }
+            let options = &self.model.options;
+            Adding { workload, shape, table, tier, ordered, samples, options, sign }
                 .run(&mut self.demands, loads)?;
             *stale = true;
-            let by = |count: &mut u32, is: bool| {
-                if is {
-                    *count = if sign > 0.0 { *count + 1 } else { count.saturating_sub(1) };
-                }
-            };
-            by(exchanged, tier.mesh.group_ranks() > 1);
-            by(synced, tier.sync != crate::ReplicaSync::None);
+            classes.change(tier, sign);
+            if classes.is_empty() {
+                // Else what is left of sums would stay.
+                loads.positions.fill(Load::default());
+                loads.each = Load::default();
+            }
         }
         Ok(())
     }
@@ -162,8 +202,8 @@ impl<'a> Ledger<'a> {
             shape: MeshShape::new(mesh, self.node_ranks, self.topology)?,
             loads: Loads { positions, each: Load::default() },
             volumes: Volumes::default(),
-            exchanged: 0,
-            synced: 0,
+            classes: Classes::default(),
+            collectives: Collectives::default(),
             stale: true,
         });
         Ok(self.meshes.len() - 1)
@@ -172,7 +212,10 @@ impl<'a> Ledger<'a> {
     fn freshen(&mut self) {
         for placed in &mut self.meshes {
             if placed.stale {
-                placed.volumes.fill(&placed.shape, &placed.loads);
+                placed.collectives = placed.classes.collectives();
+                for (scope, _) in placed.collectives.used() {
+                    placed.volumes.fill(scope, &placed.shape, &placed.loads);
+                }
                 placed.stale = false;
             }
         }

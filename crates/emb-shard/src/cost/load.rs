@@ -37,10 +37,6 @@ pub(super) struct Load {
 }
 
 impl Channel {
-    pub(super) fn is_empty(self) -> bool {
-        self.ids == 0.0 && self.outputs == 0.0
-    }
-
     fn times(self, factor: f64) -> Self {
         Self { ids: self.ids * factor, outputs: self.outputs * factor }
     }

@@ -10,6 +10,7 @@
 //! one.
 
 mod check;
+mod classes;
 mod demand;
 mod embark;
 mod estimate;
@@ -20,10 +21,14 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod tiers;
+mod typical;
 mod volume;
 
 pub use embark::{EmbarkBucketCost, EmbarkBuckets, EmbarkCost, EmbarkModel};
 pub use estimate::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
 pub use ledger::Ledger;
 pub use model::{CostModel, StepModel};
-pub use options::{CostOptions, Overlap};
+pub use options::{CostOptions, GradientSum, Overlap, ReplicaWay};
+pub use tiers::{ByLink, Duplicates, GroupSpread, TierCut, TierTraffic, TieredLookups};
+pub(crate) use typical::{EvenCut, Typical};

@@ -31,8 +31,11 @@ pub trait CostModel {
 /// A part of the step takes as long as its slowest rank: collectives stand between the parts, in
 /// which everybody waits for everybody. In a part a rank's seconds are bytes by bandwidth, level
 /// after level (`FlexShard` reconstruction: costs of levels add up), and one latency for each
-/// collective. Replicas agree by a ring in every level: `2 (m - 1) / m` of the bytes inside a unit
-/// of `m` ranks, then the `1/m` that each is left with outside (NCCL, hierarchical all-reduce).
+/// collective. Replicas agree as [`ReplicaWay`](super::ReplicaWay) says: by rings, among `m` units of a
+/// level `2 (m - 1) / m` of what the levels inside left to each rank.
+///
+/// Counts that travel ahead of ids are in the bytes where
+/// [`count_bytes`](super::CostOptions::count_bytes) says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepModel {
     /// What it assumes.

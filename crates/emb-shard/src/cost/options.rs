@@ -15,6 +15,35 @@ pub enum Overlap {
     Pipelined,
 }
 
+/// How replicas sum the gradients of [`ReplicaSync::Gradients`](crate::ReplicaSync::Gradients).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GradientSum {
+    /// Ids of touched rows are told to all, then the rows that any replica touched are summed.
+    TouchedRows,
+    /// Every replica tells all others the rows that it touched, with their gradients, as `emb train`
+    /// does.
+    Gathered,
+    /// Either as `TouchedRows`, or all rows with a bit for each that was touched, whichever is fewer bytes
+    /// (`FlexShard` reconstruction 1.3: a dense block wins once a rank touches more than `2/W` of
+    /// its rows).
+    #[default]
+    Cheaper,
+}
+
+/// The way on which replicas sum and average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicaWay {
+    /// By a ring in every level: `2 (m - 1) / m` of the bytes among `m` units, then as much of the
+    /// `1/m` that each is left with among the units of the next level (NCCL).
+    #[default]
+    Rings,
+    /// Each of `m` replicas averages its `1/m` of the values, which all others send to it, and
+    /// hands it out to all others, as `emb train` does. Values travel in 32 bits.
+    Direct,
+}
+
 /// What the cost model assumes beyond the workload and the topology.
 ///
 /// The rates of a topology are peaks; each is reached to the part that stands here. All are 1 by
@@ -24,6 +53,14 @@ pub enum Overlap {
 pub struct CostOptions {
     /// What runs at the same time.
     pub overlap: Overlap,
+    /// How replicas sum gradients.
+    pub gradient_sum: GradientSum,
+    /// The way on which replicas sum and average.
+    pub replica_way: ReplicaWay,
+    /// Bytes of a count that travels ahead of ids and rows, three to each peer of an exchange and
+    /// one a shard to each replica that is told rows; 0 where they are not counted. Seconds know
+    /// them as latency alone.
+    pub count_bytes: u8,
     /// Part of the memory's bandwidth that look-ups and updates of rows reach, `0..=1`.
     pub memory_efficiency: f64,
     /// Part of every link's bandwidth that collectives reach, `0..=1`.
@@ -32,7 +69,28 @@ pub struct CostOptions {
 
 impl Default for CostOptions {
     fn default() -> Self {
-        Self { overlap: Overlap::default(), memory_efficiency: 1.0, link_efficiency: 1.0 }
+        let gradient_sum = GradientSum::default();
+        Self {
+            overlap: Overlap::default(),
+            gradient_sum,
+            replica_way: ReplicaWay::default(),
+            count_bytes: 0,
+            memory_efficiency: 1.0,
+            link_efficiency: 1.0,
+        }
+    }
+}
+
+impl CostOptions {
+    /// With the collectives that `emb train` runs over threads, for predictions of the bytes that
+    /// it counts.
+    pub fn of_emb_train() -> Self {
+        Self {
+            gradient_sum: GradientSum::Gathered,
+            replica_way: ReplicaWay::Direct,
+            count_bytes: 8,
+            ..Self::default()
+        }
     }
 }
 

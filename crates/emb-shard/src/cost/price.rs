@@ -3,15 +3,54 @@
 use super::ledger::{Ledger, Placed};
 use super::load::{Channel, Load};
 use super::options::{BACKWARD_PART, Overlap};
-use super::volume::{SCOPES, Traffic};
-use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate};
-use crate::Bytes;
+use super::volume::Traffic;
+use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate, ReplicaWay};
+use crate::{Bytes, Id, Level, Mesh, Rank};
 
 /// Seconds by part of the slowest rank in each.
 pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
-    let slowest =
-        ledger.ranks().map(|rank| of_rank(ledger, rank)).fold(Parts::default(), Parts::max);
+    let slowest = ledger
+        .ranks()
+        .map(|rank| of_rank(ledger, rank, Traffic::busiest))
+        .fold(Parts::default(), Parts::max);
     overlapped(ledger, slowest)
+}
+
+/// The parts of a step, and the sum of the squares of what the ranks are busy with: among plans of
+/// equal steps the one with fewer busy ranks has the better chance of becoming faster.
+pub(super) fn parts_and_squares(ledger: &Ledger<'_>) -> (Parts, f64) {
+    let (mut slowest, mut squares) = (Parts::default(), 0.0);
+    for rank in ledger.ranks() {
+        let parts = of_rank(ledger, rank, Traffic::busiest);
+        squares += parts.tables() * parts.tables();
+        slowest = slowest.max(parts);
+    }
+    (overlapped(ledger, slowest), squares)
+}
+
+/// Parts and bytes at every position of the groups of `mesh`: of the slowest and of the fullest
+/// rank there, as [`PeakBytes::table_room`] counts.
+pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh, beside: f64) -> Vec<(Parts, f64)> {
+    let mut positions = vec![(Parts::default(), 0.0); mesh.group_ranks() as usize];
+    for rank in ledger.ranks() {
+        let (_, set) = mesh.place_of(Rank::new(rank));
+        let at = &mut positions[set.index()];
+        at.0 = at.0.max(of_rank(ledger, rank, Traffic::busiest));
+        at.1 = f64::max(at.1, peak_of(ledger, rank).table_room(beside));
+    }
+    positions
+}
+
+/// Mean over the ranks of what the tables take, each rank busy with the half of what it sends and
+/// receives: no plan of the same tables is faster than the mean of its ranks, and over all ranks as
+/// much is sent as is received.
+pub(super) fn mean(ledger: &Ledger<'_>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for rank in ledger.ranks() {
+        sum += of_rank(ledger, rank, Traffic::mean).tables();
+        count += 1.0;
+    }
+    sum / count
 }
 
 /// Bytes of the fullest rank.
@@ -20,21 +59,22 @@ pub(super) fn peak(ledger: &Ledger<'_>) -> Bytes {
     Bytes::new(peaks.fold(0.0, f64::max).ceil() as u64)
 }
 
-/// Bytes that the busiest rank sends or receives outside its node.
+/// Bytes of the fullest rank, as [`PeakBytes::table_room`] counts.
+pub(super) fn table_room(ledger: &Ledger<'_>, beside: f64) -> f64 {
+    let ranks = ledger.ranks().map(|rank| peak_of(ledger, rank).table_room(beside));
+    ranks.fold(0.0, f64::max)
+}
+
+/// Bytes that the mean rank sends outside its node: what the network between nodes carries, by
+/// ranks.
 pub(super) fn inter_node(ledger: &Ledger<'_>) -> f64 {
     let outside = ledger.ranks().map(|rank| {
-        let (mut sent, mut received) = (0.0, 0.0);
-        for level in 1..ledger.topology.levels().len() {
-            let mut add = |bytes: LevelBytes| {
-                sent += bytes.sent;
-                received += bytes.received;
-            };
-            add(exchanged(ledger, rank, level));
-            add(synced(ledger, rank, level));
-        }
-        f64::max(sent, received)
+        let levels = 1..ledger.topology.levels().len();
+        let sent = |level| exchanged(ledger, rank, level).sent + synced(ledger, rank, level).sent;
+        (levels.map(sent).sum::<f64>(), 1.0)
     });
-    outside.fold(0.0, f64::max)
+    let (bytes, ranks) = outside.fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    bytes / ranks
 }
 
 /// Everything, rank by rank.
@@ -42,7 +82,7 @@ pub(super) fn estimate(ledger: &Ledger<'_>) -> Estimate {
     let levels = 0..ledger.topology.levels().len();
     let ranks = ledger.ranks().map(|rank| RankEstimate {
         rank,
-        parts: of_rank(ledger, rank),
+        parts: of_rank(ledger, rank, Traffic::busiest),
         exchanged: levels.clone().map(|level| exchanged(ledger, rank, level)).collect(),
         synced: levels.clone().map(|level| synced(ledger, rank, level)).collect(),
         peak: peak_of(ledger, rank),
@@ -64,7 +104,7 @@ fn overlapped(ledger: &Ledger<'_>, parts: Parts) -> Parts {
     }
 }
 
-fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
+fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
     let topology = ledger.topology;
     let memory = topology.memory_bandwidth() * ledger.model.options.memory_efficiency;
     let dense = ledger.workload.dense();
@@ -78,7 +118,7 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
         let (own, each) = (&placed.loads.positions[position], &placed.loads.each);
         parts.lookup += (own.lookup + each.lookup) / memory;
         parts.update += (own.update + each.update) / memory;
-        let (ids, outputs) = exchange(ledger, placed, place, own);
+        let (ids, outputs) = exchange(ledger, placed, place, own, bytes);
         parts.id_exchange += ids;
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
@@ -89,46 +129,57 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32) -> Parts {
 }
 
 /// Seconds of the exchange of ids and of outputs over one mesh.
-fn exchange(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> (f64, f64) {
+fn exchange(
+    ledger: &Ledger<'_>,
+    placed: &Placed,
+    place: usize,
+    own: &Load,
+    bytes: fn(Traffic) -> f64,
+) -> (f64, f64) {
     let topology = ledger.topology;
     let (mut ids, mut outputs) = (0.0, 0.0);
-    for (scope, _) in SCOPES.into_iter().zip(placed.volumes.uses).filter(|(_, uses)| *uses) {
+    for (scope, runs) in placed.collectives.used() {
         let channel = scope.channel(own);
         let (mut latency, mut talks) = (0.0, false);
         for level in 0..topology.levels().len() {
             let volume = placed.volumes.of(&placed.shape, scope, level, place, channel);
-            ids += seconds(ledger, level, volume.ids);
-            outputs += seconds(ledger, level, volume.outputs);
+            ids += seconds(ledger, level, volume.ids, bytes);
+            outputs += seconds(ledger, level, volume.outputs, bytes);
             if volume.ids.peers > 0 {
                 (latency, talks) = (topology.levels()[level].latency(), true);
             }
         }
         if talks {
-            // Counts travel before ids.
-            ids += 2.0 * latency;
-            outputs += latency;
+            ids += runs.ids * latency;
+            outputs += runs.outputs * latency;
         }
     }
     (ids, outputs)
 }
 
-fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic) -> f64 {
+fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffic) -> f64) -> f64 {
     if traffic.peers == 0 {
         return 0.0;
     }
     let bandwidth = ledger.topology.levels()[level].all_to_all_bandwidth(traffic.peers);
-    traffic.busiest() / (bandwidth * ledger.model.options.link_efficiency)
+    bytes(traffic) / (bandwidth * ledger.model.options.link_efficiency)
 }
+
+/// What a rank tells a peer of an exchange before ids: samples, ids, whether they have weights.
+const COUNTS: f64 = 3.0;
 
 /// Bytes that a rank exchanges over one level: ids, outputs and their gradients.
 fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     let mut bytes = LevelBytes::default();
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
-        for scope in SCOPES {
+        for (scope, runs) in placed.collectives.used() {
+            let counts = COUNTS * runs.classes() * f64::from(ledger.model.options.count_bytes);
             let own = scope.channel(&placed.loads.positions[position]);
             let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
-            let both = volume.outputs.sent + volume.outputs.received;
+            let both = volume.outputs.sent
+                + volume.outputs.received
+                + counts * f64::from(volume.ids.peers);
             bytes.sent += volume.ids.sent + both;
             bytes.received += volume.ids.received + both;
         }
@@ -142,41 +193,36 @@ fn synced(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
         let own = &placed.loads.positions[position];
-        let moved = replica_bytes(placed, place, level, own);
+        let way = ledger.model.options.replica_way;
+        let moved = replica_bytes(way, placed, place, level, own);
         bytes.sent += moved;
         bytes.received += moved;
     }
     bytes
 }
 
-/// Ring all-reduce level by level, and ids told to all other replicas.
-fn replica_bytes(placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
-    let here = placed.shape.copies(level, place);
-    let inside = level.checked_sub(1).map_or(1, |inner| placed.shape.copies(inner, place));
-    if here == inside {
-        return 0.0;
-    }
-    let (here, inside) = (f64::from(here), f64::from(inside));
-    let units = here / inside;
-    2.0 * (units - 1.0) / units * own.reduced / inside + (here - inside) * own.gathered
+/// What is summed level by level, and what is told to all other replicas.
+fn replica_bytes(way: ReplicaWay, placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
+    let copies = placed.shape.copies(level, place);
+    way.part(copies, placed.shape.mesh.replicas()) * own.reduced
+        + f64::from(copies.others()) * own.gathered
 }
 
 fn sync(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> f64 {
-    if placed.synced == 0 {
+    let sums = placed.collectives.sums;
+    if sums == 0.0 {
         return 0.0;
     }
+    let options = &ledger.model.options;
     let mut all = 0.0;
-    let mut inside = 1;
     for (number, level) in ledger.topology.levels().iter().enumerate() {
-        let here = placed.shape.copies(number, place);
-        if here == inside {
+        let copies = placed.shape.copies(number, place);
+        if copies.others() == 0 {
             continue;
         }
-        let bytes = replica_bytes(placed, place, number, own);
-        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
-        let hops = 2.0 * f64::from(here / inside).log2().ceil();
-        all += bytes / bandwidth + hops * level.latency();
-        inside = here;
+        let bytes = replica_bytes(options.replica_way, placed, place, number, own);
+        let hops = sums * 2.0 * f64::from(copies.units).log2().ceil();
+        all += bytes / (level.bandwidth() * options.link_efficiency) + hops * level.latency();
     }
     all
 }
@@ -187,24 +233,28 @@ fn dense_sync(ledger: &Ledger<'_>, rank: u32) -> f64 {
     if bytes == 0.0 {
         return 0.0;
     }
-    let (mut all, mut inside) = (0.0, 1.0);
+    let (mut all, mut shares, mut inner) = (0.0, 1.0, None);
     for level in ledger.topology.levels() {
-        let here = unit_ranks(level, rank);
-        if here > inside {
-            let units = here / inside;
-            let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
-            all += 2.0 * (units - 1.0) / units * bytes / inside / bandwidth;
-            all += 2.0 * units.log2().ceil() * level.latency();
-            inside = here;
-        }
+        let units = units_inside(level, inner, rank);
+        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
+        all += 2.0 * (units - 1.0) / units * bytes / shares / bandwidth;
+        all += 2.0 * units.log2().ceil() * level.latency();
+        (shares, inner) = (shares * units, Some(level));
     }
     all
 }
 
-fn unit_ranks(level: &crate::Level, rank: u32) -> f64 {
-    let unit = level.unit_of(crate::Rank::new(rank));
-    let ranks = unit.and_then(|unit| Ok(level.ranks_of(unit)?.len()));
-    ranks.map_or(1.0, |count| count as f64)
+/// Units of the level inside, or ranks, in the unit of `level` that a rank is in.
+fn units_inside(level: &Level, inner: Option<&Level>, rank: u32) -> f64 {
+    let count = level.unit_of(Rank::new(rank)).and_then(|unit| {
+        let mut ranks = level.ranks_of(unit)?;
+        let Some(inner) = inner else { return Ok(ranks.len() as u32) };
+        let count = ranks.len() as u32;
+        let Some(first) = ranks.next() else { return Ok(1) };
+        let last = Rank::new(first.get() + count - 1);
+        Ok(inner.unit_of(last)? - inner.unit_of(first)? + 1)
+    });
+    count.map_or(1.0, f64::from)
 }
 
 fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
@@ -217,7 +267,7 @@ fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
         let own = &placed.loads.positions[position];
         peak.weights += own.weights;
         peak.state += own.state;
-        for scope in SCOPES {
+        for (scope, _) in placed.collectives.used() {
             let channel: Channel = scope.channel(own);
             peak.buffers += placed.volumes.buffers(&placed.shape, scope, place, channel);
         }

@@ -1,5 +1,6 @@
 //! Where the peers of every rank are: [`MeshShape`], the positions of a group cut by levels.
 
+use super::ReplicaWay;
 use crate::{Id, Mesh, NodeSplit, Rank, Result, Topology};
 
 /// Positions of a group, from `start` to before `end`.
@@ -18,10 +19,30 @@ pub(super) struct MeshShape {
     /// `[levels][W]` by group, then position: the positions of the group that are in one unit of
     /// the level with it.
     runs: Vec<Vec<Run>>,
-    /// `[levels][W]`, likewise: how many ranks of the replica set are in one unit with it.
-    copies: Vec<Vec<u32>>,
+    /// `[levels][W]`, likewise: the ranks of the replica set that are in one unit with it.
+    copies: Vec<Vec<Copies>>,
     /// Whether all groups lie alike.
     pub(super) alike: bool,
+}
+
+/// The ranks of a replica set in one unit of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copies {
+    /// How many there are.
+    pub(super) ranks: u32,
+    /// Of these, how many are in one unit of the level inside.
+    pub(super) inside: u32,
+    /// Units of the level inside that have some of them.
+    pub(super) units: u32,
+    /// Parts that the levels inside cut a sum into.
+    pub(super) shares: u32,
+}
+
+impl Copies {
+    /// Ranks that are reached over this level.
+    pub(super) fn others(self) -> u32 {
+        self.ranks - self.inside
+    }
 }
 
 impl Run {
@@ -34,7 +55,7 @@ impl MeshShape {
     pub(super) fn new(mesh: Mesh, node_ranks: u32, topology: &Topology) -> Result<Self> {
         let split = NodeSplit::new(mesh, node_ranks)?;
         let part = split.map_or(mesh.group_ranks(), |split| split.part_ranks());
-        let (mut runs, mut copies) = (Vec::new(), Vec::new());
+        let (mut runs, mut copies, mut units) = (Vec::new(), Vec::new(), None);
         for level in topology.levels() {
             let mut unit = vec![0; mesh.world() as usize];
             for number in 0..level.units() {
@@ -43,7 +64,8 @@ impl MeshShape {
                 }
             }
             runs.push(level_runs(mesh, &unit));
-            copies.push(level_copies(mesh, &unit));
+            copies.push(level_copies(mesh, &unit, copies.last().zip(units.as_ref())));
+            units = Some(unit);
         }
         let mut shape = Self { mesh, part, runs, copies, alike: true };
         let group = mesh.group_ranks() as usize;
@@ -64,8 +86,8 @@ impl MeshShape {
         self.runs[level][place]
     }
 
-    /// How many ranks of the replica set are in one unit of `level` with the rank at `place`.
-    pub(super) fn copies(&self, level: usize, place: usize) -> u32 {
+    /// The ranks of the replica set in one unit of `level` with the rank at `place`.
+    pub(super) fn copies(&self, level: usize, place: usize) -> Copies {
         self.copies[level][place]
     }
 
@@ -96,22 +118,45 @@ fn level_runs(mesh: Mesh, unit: &[u32]) -> Vec<Run> {
     runs
 }
 
-fn level_copies(mesh: Mesh, unit: &[u32]) -> Vec<u32> {
+/// `inner` has the same of the level inside, and its units.
+fn level_copies(mesh: Mesh, unit: &[u32], inner: Option<(&Vec<Copies>, &Vec<u32>)>) -> Vec<Copies> {
     let (group, replicas) = (mesh.group_ranks(), mesh.replicas());
-    let mut copies = vec![1; unit.len()];
+    let mut copies = vec![Copies { ranks: 1, inside: 1, units: 1, shares: 1 }; unit.len()];
     for position in 0..group {
-        let unit_at = |number| unit[mesh.rank_at(number, position).index()];
+        let unit_at = |number, unit: &[u32]| unit[mesh.rank_at(number, position).index()];
         let mut start = 0;
         while start < replicas {
-            let mut end = start + 1;
-            while end < replicas && unit_at(end) == unit_at(start) {
+            let (mut end, mut units) = (start + 1, 1);
+            while end < replicas && unit_at(end, unit) == unit_at(start, unit) {
+                units += match inner {
+                    Some((_, inner)) => u32::from(unit_at(end, inner) != unit_at(end - 1, inner)),
+                    None => 1,
+                };
                 end += 1;
             }
             for number in start..end {
-                copies[(number * group + position) as usize] = end - start;
+                let place = (number * group + position) as usize;
+                let (inside, shares) = inner.map_or((1, 1), |(inner, _)| {
+                    (inner[place].ranks, inner[place].shares * inner[place].units)
+                });
+                copies[place] = Copies { ranks: end - start, inside, units, shares };
             }
             start = end;
         }
     }
     copies
+}
+
+impl ReplicaWay {
+    /// Part of the bytes to be summed that a rank sends over a level, and receives, where
+    /// `replicas` sum.
+    pub(super) fn part(self, copies: Copies, replicas: u32) -> f64 {
+        match self {
+            Self::Rings => {
+                let (units, shares) = (f64::from(copies.units), f64::from(copies.shares));
+                2.0 * (units - 1.0) / units / shares
+            }
+            Self::Direct => 2.0 * f64::from(copies.others()) / f64::from(replicas),
+        }
+    }
 }

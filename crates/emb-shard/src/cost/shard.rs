@@ -4,6 +4,7 @@ use super::demand::{Askers, Demand, Demands, Part};
 use super::load::{Channel, Load};
 use super::options::{LEAST_ROW_BYTES, POSITION_BYTES, SORT_BITS};
 use super::shape::MeshShape;
+use super::{CostOptions, GradientSum, ReplicaWay};
 use crate::{
     Block, Exchange, Path, Per, ReplicaSync, Result, RowMapKind, RowRange, Table, TableId, Tier,
     Workload,
@@ -30,13 +31,14 @@ pub(super) struct Adding<'a> {
     pub(super) ordered: bool,
     /// Samples of a rank.
     pub(super) samples: f64,
+    pub(super) options: &'a CostOptions,
     /// 1 to add, -1 to take away.
     pub(super) sign: f64,
 }
 
 /// What one rank of a group asks of one shard.
 #[derive(Clone, Copy)]
-struct Asked {
+pub(super) struct Asked {
     /// Bags, in every one of which the shard may have rows.
     bags: f64,
     lookups: f64,
@@ -44,14 +46,14 @@ struct Asked {
     of_node: f64,
     of_group: f64,
     of_world: f64,
+    of_group_since: f64,
+    of_world_since: f64,
 }
 
 impl Adding<'_> {
     /// Adds the tier to `loads`.
     pub(super) fn run(&self, demands: &mut Demands, loads: &mut Loads) -> Result<()> {
-        let mesh = self.shape.mesh;
-        let askers =
-            Askers { node: self.shape.part, group: mesh.group_ranks(), world: mesh.world() };
+        let askers = Askers::of(self.shape, self.tier.sync);
         let (workload, rows) = (self.workload, self.tier.rows);
         let demand = demands.of(workload, self.table, rows, self.samples, askers)?;
         for block in &self.tier.blocks {
@@ -117,7 +119,7 @@ impl Adding<'_> {
     }
 
     /// What a shard asks of its owner, and the channels that belong to the owner alone.
-    fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
+    pub(super) fn shard(&self, width: usize, rows: u64, asked: Asked) -> Load {
         let group = f64::from(self.shape.mesh.group_ranks());
         let id = f64::from(self.workload.ids().bytes());
         let lengths = asked.bags * f64::from(self.workload.length_bytes());
@@ -167,7 +169,12 @@ impl Adding<'_> {
             ReplicaSync::Gradients => asked.of_world,
             _ => asked.of_group,
         };
-        let (reduced, gathered) = self.synced(width, rows, asked, weight_row + state_row);
+        let averaged_row = state_row
+            + match self.options.replica_way {
+                ReplicaWay::Rings => weight_row,
+                ReplicaWay::Direct => width as f64 * 4.0,
+            };
+        let (reduced, gathered) = self.synced(width, rows, asked, averaged_row);
         Load {
             weights: bytes.weights.get() as f64,
             state: bytes.state.get() as f64,
@@ -181,19 +188,39 @@ impl Adding<'_> {
     /// Bytes summed and bytes told to all other replicas, a step.
     fn synced(&self, width: usize, rows: u64, asked: Asked, row_bytes: f64) -> (f64, f64) {
         let id = f64::from(self.workload.ids().bytes());
+        let count = f64::from(self.options.count_bytes);
         match self.tier.sync {
             ReplicaSync::None => (0.0, 0.0),
             ReplicaSync::Weights { every } => {
                 (rows as f64 * row_bytes / f64::from(every.get()), 0.0)
             }
-            // Rows touched twice between two syncs are counted twice: an upper bound.
+            // The first replica to touch a row between two syncs makes it travel, others no more.
             ReplicaSync::TouchedRows { every } => {
-                let most = rows as f64 / f64::from(every.get());
-                (asked.of_world.min(most) * row_bytes, asked.of_group.min(most) * id)
+                let every = f64::from(every.get());
+                (
+                    asked.of_world_since * row_bytes / every,
+                    (asked.of_group_since * id + count) / every,
+                )
             }
-            ReplicaSync::Gradients => (asked.of_world * width as f64 * 4.0, asked.of_group * id),
+            ReplicaSync::Gradients => {
+                let sent = self.workload.outputs().row_bytes(width) as f64;
+                let touched = (asked.of_world * sent, asked.of_group * id + count);
+                let all = (rows as f64 * (sent + 1.0 / 8.0), 0.0);
+                match self.options.gradient_sum {
+                    GradientSum::TouchedRows => touched,
+                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent) + count),
+                    GradientSum::Cheaper => self.cheaper(touched, all),
+                }
+            }
             ReplicaSync::FullyShardedReplicas => (rows as f64 * row_bytes, 0.0),
         }
+    }
+
+    /// Fewer bytes from every replica, all levels together.
+    fn cheaper(&self, a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+        let others = f64::from(self.shape.mesh.replicas() - 1);
+        let bytes = |(reduced, gathered): (f64, f64)| 2.0 * reduced + others * gathered;
+        if bytes(b) < bytes(a) { b } else { a }
     }
 
     /// Partial sums of a node meet on the rank that has the destination's index and leave from
@@ -240,7 +267,7 @@ impl Adding<'_> {
     }
 
     /// Rows that arrived are pooled, and gradients of bags are summed by row before they leave.
-    fn arrived(&self, width: usize, demand: Demand) -> Load {
+    pub(super) fn arrived(&self, width: usize, demand: Demand) -> Load {
         let row = width as f64 * 4.0;
         let sent = self.workload.outputs().row_bytes(width) as f64;
         let rows = match self.tier.exchange {
@@ -264,8 +291,19 @@ impl Adding<'_> {
     }
 }
 
+impl Askers {
+    /// Those of a tier over groups of this shape.
+    pub(super) fn of(shape: &MeshShape, sync: ReplicaSync) -> Self {
+        let steps = match sync {
+            ReplicaSync::TouchedRows { every } => every.get(),
+            _ => 1,
+        };
+        Self { node: shape.part, group: shape.mesh.group_ranks(), world: shape.mesh.world(), steps }
+    }
+}
+
 impl Asked {
-    fn of(demand: Demand, part: &Part) -> Self {
+    pub(super) fn of(demand: Demand, part: &Part) -> Self {
         // No part can be asked for more distinct rows than it has.
         let distinct = |all: f64| (all * part.distinct).min(part.rows as f64);
         Self {
@@ -275,6 +313,8 @@ impl Asked {
             of_node: distinct(demand.of_node),
             of_group: distinct(demand.of_group),
             of_world: distinct(demand.of_world),
+            of_group_since: distinct(demand.of_group_since),
+            of_world_since: distinct(demand.of_world_since),
         }
     }
 }

@@ -18,6 +18,10 @@ impl Traffic {
     pub(super) fn busiest(self) -> f64 {
         self.sent.max(self.received)
     }
+
+    pub(super) fn mean(self) -> f64 {
+        f64::midpoint(self.sent, self.received)
+    }
 }
 
 /// Sums of loads up to every position, of one scope.
@@ -35,8 +39,6 @@ pub(super) struct Volumes {
     node: Sums,
     /// Positions by index in their node, then node.
     rail: Sums,
-    /// Whether anything travels in the scope.
-    pub(super) uses: [bool; 3],
 }
 
 /// The ranks among which something travels.
@@ -67,20 +69,18 @@ impl Scope {
 }
 
 impl Sums {
-    fn fill(&mut self, channels: impl Iterator<Item = Channel>) -> bool {
+    fn fill(&mut self, channels: impl Iterator<Item = Channel>) {
         self.ids.clear();
         self.outputs.clear();
         self.ids.push(0.0);
         self.outputs.push(0.0);
-        let (mut ids, mut outputs, mut used) = (0.0, 0.0, false);
+        let (mut ids, mut outputs) = (0.0, 0.0);
         for channel in channels {
             ids += channel.ids;
             outputs += channel.outputs;
-            used |= !channel.is_empty();
             self.ids.push(ids);
             self.outputs.push(outputs);
         }
-        used
     }
 
     fn of(&self, run: Run) -> Channel {
@@ -93,16 +93,18 @@ impl Sums {
 }
 
 impl Volumes {
-    /// Sums the loads of a group.
-    pub(super) fn fill(&mut self, shape: &MeshShape, loads: &Loads) {
+    /// Sums the loads of a group in one scope.
+    pub(super) fn fill(&mut self, scope: Scope, shape: &MeshShape, loads: &Loads) {
         let positions = &loads.positions;
         let part = shape.part as usize;
-        let by_rail = (0..part).flat_map(|index| positions[index..].iter().step_by(part));
-        self.uses = [
-            self.flat.fill(positions.iter().map(|load| load.flat)),
-            self.node.fill(positions.iter().map(|load| load.node)),
-            self.rail.fill(by_rail.map(|load| load.rail)),
-        ];
+        match scope {
+            Scope::Flat => self.flat.fill(positions.iter().map(|load| load.flat)),
+            Scope::Node => self.node.fill(positions.iter().map(|load| load.node)),
+            Scope::Rail => {
+                let by_rail = (0..part).flat_map(|index| positions[index..].iter().step_by(part));
+                self.rail.fill(by_rail.map(|load| load.rail));
+            }
+        }
     }
 
     /// What the rank at `place` sends and receives over `level` in one scope; `own` is its load.
@@ -161,7 +163,7 @@ impl Volumes {
 }
 
 /// The ranks of a scope that are in one unit of `level` with the rank at `place`.
-fn run(shape: &MeshShape, scope: Scope, level: usize, place: usize) -> Run {
+pub(super) fn run(shape: &MeshShape, scope: Scope, level: usize, place: usize) -> Run {
     let near = shape.run(level, place);
     let whole = run_of_scope(shape, scope, place);
     match scope {

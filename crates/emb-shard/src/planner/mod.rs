@@ -9,10 +9,18 @@
 //! refused with the table that does not fit and the bytes it is short of
 //! ([`DoesNotFit`](crate::DoesNotFit)).
 
+mod baseline;
 mod embark;
+mod flexshard;
+mod lattice;
 mod task;
 
+pub use baseline::{
+    Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
+};
 pub use embark::{EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch};
+pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
+pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 
 use crate::{Plan, Result};

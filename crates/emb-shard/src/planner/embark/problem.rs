@@ -194,7 +194,14 @@ impl<'a> Problem<'a> {
         };
         let (needs, has) = (Bytes::new(self.bytes(item, columns, splits)), Bytes::new(has));
         let budget = Bytes::new(self.budget);
-        Error::DoesNotFit(Box::new(DoesNotFit::new(table, placement, mesh, needs, has, budget)))
+        Error::DoesNotFit(Box::new(DoesNotFit::new(
+            table,
+            placement.name(),
+            mesh,
+            needs,
+            has,
+            budget,
+        )))
     }
 }
 
@@ -211,7 +218,7 @@ pub(super) fn take(
         Some(left) => Ok(Bytes::new(left)),
         None => Err(Error::DoesNotFit(Box::new(DoesNotFit::new(
             table,
-            placement,
+            placement.name(),
             mesh,
             needs,
             left,

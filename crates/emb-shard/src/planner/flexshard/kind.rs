@@ -1,0 +1,72 @@
+//! What tiers there can be, and what their links cost: [`TierKind`].
+
+use crate::{ByLink, GroupSpread, Mesh, Objective, Result, Topology};
+
+/// Groups in each of which a tier is stored once, and what bytes cost between their ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TierKind {
+    /// The groups.
+    pub mesh: Mesh,
+    /// How they lie among nodes.
+    pub spread: GroupSpread,
+    /// Cost of a byte that a rank exchanges inside its group, seconds for instance.
+    pub exchange_seconds: ByLink,
+    /// Cost of a byte that a rank sends while replicas sum gradients.
+    pub sync_seconds: ByLink,
+}
+
+impl TierKind {
+    /// The groups of `mesh` on the machines of `topology`, in nodes of `node_ranks` ranks.
+    ///
+    /// Links inside a node are those of the innermost level, links between nodes those of the
+    /// outermost one, slowed by as many peers as an exchange has there. What a byte costs is
+    /// seconds, the byte itself between nodes, or nothing, as `objective` says.
+    ///
+    /// # Errors
+    /// Nodes that do not share out the world.
+    pub fn new(
+        mesh: Mesh,
+        node_ranks: u32,
+        topology: &Topology,
+        objective: Objective,
+    ) -> Result<Self> {
+        let spread = GroupSpread::new(mesh, node_ranks)?;
+        let levels = topology.levels();
+        let (inner, outer) = (&levels[0], &levels[levels.len() - 1]);
+        let (group, part) = (spread.group_ranks(), spread.part_ranks());
+        let (exchange_seconds, sync_seconds) = match objective {
+            Objective::StepSeconds => {
+                let exchange = ByLink {
+                    in_node: 1.0 / inner.all_to_all_bandwidth(part - 1),
+                    inter_node: 1.0 / outer.all_to_all_bandwidth(group - part),
+                };
+                let sync = ByLink {
+                    in_node: 1.0 / inner.bandwidth(),
+                    inter_node: 1.0 / outer.bandwidth(),
+                };
+                (exchange, sync)
+            }
+            Objective::InterNodeBytes => {
+                let bytes = ByLink { in_node: 0.0, inter_node: 1.0 };
+                (bytes, bytes)
+            }
+            Objective::Memory => (ByLink::default(), ByLink::default()),
+        };
+        Ok(Self { mesh, spread, exchange_seconds, sync_seconds })
+    }
+
+    /// Part of a row that one rank stores, in the mean.
+    pub(super) fn stored(&self) -> f64 {
+        1.0 / f64::from(self.spread.group_ranks())
+    }
+
+    /// `bytes` where rows have replicas.
+    pub(super) fn replicated(&self, bytes: f64) -> f64 {
+        if self.spread.replicas() > 1 { bytes } else { 0.0 }
+    }
+
+    /// `bytes` where rows travel.
+    pub(super) fn exchanged(&self, bytes: f64) -> f64 {
+        if self.spread.group_ranks() > 1 { bytes } else { 0.0 }
+    }
+}

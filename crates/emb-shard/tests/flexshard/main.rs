@@ -1,0 +1,10 @@
+//! Tiers by frequency: the published figures, the solver against brute force, and what holds for
+//! every task.
+
+mod common;
+
+mod constraints;
+mod properties;
+mod published;
+mod ratios;
+mod solver;
