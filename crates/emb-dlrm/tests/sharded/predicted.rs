@@ -71,7 +71,7 @@ impl Case {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let kind = random.pick(&RuleKind::ALL);
-        let shapes: Vec<_> = (0..1 + random.below(4))
+        let shapes: Vec<_> = (0..=random.below(4))
             .map(|_| {
                 let rows = random.pick(&[3_u64, 40, 700, 3000]);
                 (rows, random.pick(&[4, 10, 16, 33]), 1 + random.below(2))
@@ -220,8 +220,11 @@ fn plan(random: &mut Random, workload: &Workload, world: u32, node_ranks: u32) -
     builder.build(workload.tables()).expect("a plan")
 }
 
+/// One of the kinds of bytes.
+type OneKind = fn(&Bytes) -> f64;
+
 /// Bytes by what they are for and how far they go.
-const KINDS: [(&str, fn(&Bytes) -> f64); 4] = [
+const KINDS: [(&str, OneKind); 4] = [
     ("exchanged inside nodes", |bytes| bytes.exchanged[0]),
     ("exchanged between nodes", |bytes| bytes.exchanged[1]),
     ("synced inside nodes", |bytes| bytes.synced[0]),
