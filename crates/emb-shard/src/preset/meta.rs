@@ -49,7 +49,7 @@ pub(super) fn ctr() -> Preset {
         gpus: &[256],
         group_ranks: None,
         replicas: &[1, 2, 4, 8],
-        kinds: Some(vec![Kind::TableWise, Kind::ColumnWise, Kind::RowWise]),
+        kinds: Some(vec![Kind::TableWise, Kind::ColumnWise]),
         reserved: Bytes::new(0),
         spec,
         inputs: Vec::<Input>::new(),
