@@ -21,8 +21,7 @@ pub(super) struct Model {
     source: &'static str,
 }
 
-const BENCHMARK: &str =
-    "HugeCTR v25.03, benchmarks/embedding_collection/benchmark.sh and dataset/";
+const BENCHMARK: &str = "HugeCTR v25.03, benchmarks/embedding_collection/benchmark.sh and dataset/";
 
 pub(super) const MODELS: [Model; 5] = [
     Model {
@@ -177,15 +176,14 @@ impl Model {
         // weights.
         spec.dense = DenseTime::FlopsPerSample(6.0 * weights as f64);
         // Weights, master weights and gradients of mixed precision.
-        let (gradient_bytes, memory_bytes) = (2 * weights, (2 + 4 + 2) * weights);
-        spec.dense_model = DenseModel { gradient_bytes, memory_bytes, ..DenseModel::default() };
+        let memory_bytes = (2 + 4 + 2) * weights;
+        spec.dense_model = DenseModel { memory_bytes, ..DenseModel::default() };
         let inputs = self.inputs(&spec);
         Preset {
             title: self.title,
             planner: "embark",
             gpus: &[8, 16, 32, 64, 128],
             group_ranks: None,
-            replicas: &[1],
             kinds: None,
             reserved: Bytes::new(RANK_BYTES - TABLE_BYTES),
             spec,
@@ -219,8 +217,8 @@ impl Model {
         let StateBytes { per_element, .. } = spec.state;
         vec![
             Input::known("tables", spec.tables.len() as f64, "tables", self.source),
-            Input::known("samples of a step of all GPUs", BATCH as f64, "samples", {
-                "the batch of MLPerf; an argument of benchmark.sh"
+            Input::assumed("samples of a step of all GPUs", BATCH as f64, "samples", {
+                "an argument of benchmark.sh; here the batch of the MLPerf reference"
             }),
             Input::known("Zipf exponent of look-ups", ZIPF, "", BENCHMARK),
             Input::known("bytes of a value on the wire", 2.0, "bytes", {
@@ -231,6 +229,10 @@ impl Model {
             Input::known("bytes of a GPU for tables", TABLE_BYTES as f64, "bytes", BENCHMARK),
             Input::known("weights of the dense model", weights, "weights", {
                 "computed from the published widths of its layers"
+            }),
+            Input::assumed("dense gradients summed in the open", 0.0, "bytes", {
+                "HugeCTR v25.03, src/pybind/model_pipeline.cpp, sums them beside the embeddings' \
+                 backward pass"
             }),
         ]
     }
