@@ -77,6 +77,17 @@ fn exfm_runs_alike_with_4_and_8_replicas() {
     }
 }
 
+/// The copies of 1.7 TB in four groups of 1,024 GPUs: 5.0 GB a GPU.
+#[test]
+fn replicas_take_the_published_memory() {
+    let exfm = Model::named("exfm");
+    let weights = |replicas| {
+        let point = exfm.on(1024, replicas);
+        point.step.fullest().expect("ranks").peak.weights
+    };
+    near("bytes of copies", weights(4) - weights(1), 5.0e9, 0.01);
+}
+
 #[test]
 fn exfm_goes_on_to_32768_and_says_what_limits_it() {
     let exfm = Model::named("exfm");
