@@ -8,7 +8,7 @@ use crate::{CostOptions, Result, StepModel, Topology, TopologySpec};
 ///
 /// An all-to-all among nodes does not reach what a ring does, and slows as its messages get small
 /// and its flows meet in the switches.
-const ALL_TO_ALL: [(u32, f64); 2] = [(15, 0.4), (1023, 0.25)];
+const ALL_TO_ALL: [(u32, f64); 2] = [(15, 0.35), (1023, 0.25)];
 
 /// Rows of 128 to 512 bytes, read in random order, do not reach the peak of memory.
 const MEMORY_EFFICIENCY: f64 = 0.35;
