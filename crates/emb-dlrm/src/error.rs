@@ -22,6 +22,9 @@ pub enum Error {
     /// A plan that can't be made.
     #[error(transparent)]
     Plan(#[from] emb_shard::Error),
+    /// Tables that don't fit on the machines: which one, and how many bytes are missing.
+    #[error("{0}")]
+    Infeasible(String),
     /// Tables over ranks: a plan that can't be executed, or a step that didn't happen.
     #[error(transparent)]
     Sharded(#[from] crate::sharded::Error),

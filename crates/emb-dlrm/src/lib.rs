@@ -9,6 +9,10 @@ mod embeddings;
 mod error;
 pub mod metrics;
 pub mod model;
+#[cfg(feature = "cli")]
+pub mod planning;
+#[cfg(feature = "data")]
+pub mod profile;
 pub mod sharded;
 #[cfg(feature = "data")]
 pub mod sources;

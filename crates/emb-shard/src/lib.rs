@@ -1,11 +1,11 @@
-//! Where embedding rows live, as plain checked data.
+//! Where embedding rows live, and where they should.
 //!
 //! The questions every sharded run asks are answered here without a device, a transport or a
 //! file: what the tables are ([`Table`], [`Tables`]), which ranks hold copies of one another
 //! ([`Mesh`]), which owner has which row ([`RowMap`]), and where every cell of every table lives
-//! ([`Plan`]). What a plan will cost depends on three more: how often every row is looked up
-//! ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of both
-//! ([`Workload`]).
+//! ([`Plan`]). What a plan will cost ([`StepModel`]) depends on three more: how often every row is
+//! looked up ([`RowFrequencies`]), what the machines are ([`Topology`]), and what a step asks of
+//! both ([`Workload`]). With these a [`Planner`] chooses.
 //!
 //! ```text
 //!   Tables   [name, rows, dim, ...]            what there is
@@ -21,6 +21,9 @@
 //!                                                          +----> Report    bytes and work by rank
 //!                                                          +----> Schedule  collectives of a step
 //!   ids of a batch --RowMap--> Routed          who is asked
+//!
+//!   Workload + Topology + Constraints --> Task --Planner--> Plan
+//!   Plan + Workload + Topology --StepModel--> Estimate      seconds, bytes, memory by rank
 //! ```
 //!
 //! **The idea of a plan**: a block of rows (a [`Tier`]) is stored once in every group of `g` ranks.

@@ -100,10 +100,10 @@ fn tasks_are_as_their_papers_draw_them() {
     let pool = pool();
     let mut counts = Vec::new();
     for number in 0..NEUROSHARD_TASKS {
-        let ArenaTask { workload, topology } = neuroshard(&pool, number);
+        let ArenaTask { workload, topology, table_bytes } = neuroshard(&pool, number);
         counts.push(workload.tables().tables().len());
         assert!(bytes(&workload) <= 15 << 30);
-        assert_eq!((topology.world(), topology.memory().get()), (4, 4 << 30));
+        assert_eq!((topology.world(), table_bytes.get()), (4, 4 << 30));
         let dims = workload.tables().tables().iter().map(|(_, table)| table.dim());
         assert!(dims.into_iter().all(|dim| [128, 64, 32, 16, 8, 4].contains(&dim)));
     }
@@ -111,9 +111,9 @@ fn tasks_are_as_their_papers_draw_them() {
     assert!(least < Some(15) && least >= Some(10), "{counts:?}");
     assert!(most > Some(54) && most <= Some(59), "{counts:?}");
     for number in 0..DREAMSHARD_TASKS {
-        let ArenaTask { workload, topology } = dreamshard(&pool, number);
+        let ArenaTask { workload, topology, table_bytes } = dreamshard(&pool, number);
         assert_eq!(workload.tables().tables().len() as u64, 20 * (1 + number % 5));
-        assert_eq!((topology.world(), topology.memory().get()), (4, 5 << 30));
+        assert_eq!((topology.world(), table_bytes.get()), (4, 5 << 30));
         assert!(bytes(&workload) <= 20 << 30);
         let spec = WorkloadSpec::from(workload);
         let mut used = Vec::new();
@@ -132,6 +132,6 @@ fn a_task_is_the_same_each_time_and_can_be_planned() {
     let (task, again) = (neuroshard(&pool, 3), neuroshard(&pool, 3));
     assert_eq!(task.workload, again.workload);
     assert_ne!(task.workload, neuroshard(&pool, 4).workload);
-    let mesh = emb_shard::Task::new(&task.workload, &task.topology).mesh().expect("one group");
+    let mesh = task.asked().mesh().expect("one group");
     assert!(Plan::table_wise(task.workload.tables(), mesh).is_ok());
 }

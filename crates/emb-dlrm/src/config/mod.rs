@@ -20,7 +20,11 @@ mod table_options;
 mod tables;
 mod words;
 
+#[cfg(feature = "cli")]
+pub(crate) use file::{did_you_mean, json_file, toml_file};
 pub use optimizers::Optimizers;
+#[cfg(feature = "cli")]
+pub(crate) use optimizers::state_bytes_of;
 pub use options::Options;
 pub use ranks::Ranks;
 pub use resolve::{Config, Length, Origin};

@@ -4,7 +4,7 @@ use super::Options;
 use super::words::{DecayKind, DenseKind, OptimizerKind};
 use crate::{Error, Result};
 use emb_optim::{
-    Decay, DenseOptimizer, Optimizer, OptimizerConfig, PolynomialDecay, RuleKind, Schedule,
+    Decay, DenseOptimizer, Extent, Optimizer, OptimizerConfig, PolynomialDecay, RuleKind, Schedule,
     StepDecay,
 };
 
@@ -81,6 +81,24 @@ pub(super) fn table_optimizer(options: &Options, kind: OptimizerKind) -> Result<
         ..OptimizerConfig::new(rule)
     };
     Ok(config.build()?)
+}
+
+/// Bytes of state that a rule keeps, all options at their defaults.
+#[cfg(feature = "cli")]
+pub(crate) fn state_bytes_of(kind: OptimizerKind) -> Result<emb_shard::StateBytes> {
+    Ok(state_bytes(&table_optimizer(&Options::default(), kind)?))
+}
+
+/// Bytes of state that a rule keeps: every slot is `f32`.
+pub(super) fn state_bytes(optimizer: &Optimizer) -> emb_shard::StateBytes {
+    let mut state = emb_shard::StateBytes::default();
+    for slot in optimizer.slots() {
+        match slot.extent {
+            Extent::Row => state.per_row += 4,
+            Extent::Element => state.per_element += 4,
+        }
+    }
+    state
 }
 
 fn dense_optimizer(

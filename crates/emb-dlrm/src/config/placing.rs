@@ -1,15 +1,14 @@
 //! Where the tables of a run live: a plan from options, or from a file.
 
+use super::optimizers::state_bytes;
 use super::replicas::{history, sync};
 use super::tables::{TablePlan, Tables};
 use super::words::{LayoutKind, PlacementKind};
 use super::{Options, TableOptions, nearest};
 use crate::{Error, Result};
 use emb_kernels::{Dtype, Pooling};
-use emb_optim::Extent;
 use emb_shard::{
     AutoOptions, Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, PlanFile, RowCut,
-    StateBytes,
 };
 
 /// Words that `--plan` takes beside files.
@@ -138,26 +137,29 @@ fn from_file(path: &str, tables: &emb_shard::Tables, world: u32) -> Result<Plan>
     Ok(plan)
 }
 
+impl super::Config {
+    /// The tables as plans see them: with stored bytes, optimizer state, pooling and features.
+    ///
+    /// # Errors
+    /// Tables that no plan can hold, by name.
+    pub fn planned_tables(&self) -> Result<emb_shard::Tables> {
+        planned_tables(&self.options, &self.tables)
+    }
+}
+
 /// The tables as a plan sees them.
 fn planned_tables(options: &Options, tables: &Tables) -> Result<emb_shard::Tables> {
     let one = |(number, table): (usize, &TablePlan)| {
         let spec = &table.spec;
         let features: Vec<_> =
             tables.features.iter().filter(|feature| feature.table == number).collect();
-        let mut state = StateBytes::default();
-        for slot in history(options, table)?.slots() {
-            match slot.extent {
-                Extent::Row => state.per_row += 4,
-                Extent::Element => state.per_element += 4,
-            }
-        }
         let mean = features.first().is_some_and(|feature| feature.pooling == Pooling::Mean);
         let options = emb_shard::TableOptions {
             element_bytes: match spec.dtype {
                 Dtype::F32 => 4,
                 Dtype::F16 | Dtype::Bf16 => 2,
             },
-            state,
+            state: state_bytes(&history(options, table)?),
             pooling: if mean { emb_shard::Pooling::Mean } else { emb_shard::Pooling::Sum },
             pooling_factor: features.iter().map(|feature| feature.bag).sum::<f64>()
                 / features.len().max(1) as f64,

@@ -79,7 +79,7 @@ impl Counter {
 }
 
 /// Spreads an id over 64 bits (the finalizer of `SplitMix64`, Steele et al., 2014).
-fn mix(id: u64) -> u64 {
+pub(crate) fn mix(id: u64) -> u64 {
     let id = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

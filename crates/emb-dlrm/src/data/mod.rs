@@ -60,6 +60,7 @@ pub use batch::Batch;
 pub use column::{DENSE, IdPolicy, SPARSE, SparseColumn, check_columns};
 pub use criteo::{Criteo, CriteoOptions};
 pub use distinct::Distinct;
+pub(crate) use distinct::mix;
 pub use error::Error;
 pub use feed::{Feed, Share, share};
 pub use row::Labels;

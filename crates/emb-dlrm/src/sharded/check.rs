@@ -63,6 +63,18 @@ pub(crate) fn check(
     Ok(())
 }
 
+/// Checks that every table lives in a way that can be executed.
+///
+/// # Errors
+/// By table name, what can't be.
+#[cfg(feature = "cli")]
+pub(crate) fn executable(plan: &Plan) -> Result<()> {
+    for (_, placed) in plan.placed().iter() {
+        check_tier(&placed.table, only_tier(placed)?)?;
+    }
+    Ok(())
+}
+
 /// The tier of a table of a checked plan.
 pub(super) fn tier_of(plan: &Plan, table: usize) -> Result<&Tier> {
     Ok(plan.tier(TableId::new(table as u32), 0)?)

@@ -54,6 +54,8 @@ pub use pool::Pooled;
 pub use route::Routed;
 
 pub(crate) use check::check;
+#[cfg(feature = "cli")]
+pub(crate) use check::executable;
 use class::Class;
 use emb_comm::{Collective, Meters};
 use emb_kernels::{Backend, Feature, FeatureMap, TableSpec};

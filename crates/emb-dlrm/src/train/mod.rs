@@ -4,8 +4,8 @@
 mod evaluate;
 #[cfg(feature = "data")]
 mod observer;
-#[cfg(feature = "data")]
 mod queue;
+#[cfg(feature = "data")]
 mod rank;
 mod reduce;
 #[cfg(feature = "data")]

@@ -1,6 +1,9 @@
 //! The `emb` program as a person meets it.
 
+mod plan;
+mod profile;
 mod ranks;
+mod simulate;
 mod support;
 
 use std::path::Path;
@@ -312,7 +315,7 @@ fn u41_every_flag_of_the_readme_is_in_the_help() {
     let readme = include_str!("../../README.md");
     let root = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"))
         .expect("the README");
-    let helps: String = ["train", "eval", "predict", "inspect"]
+    let helps: String = ["train", "eval", "predict", "inspect", "profile", "plan", "simulate"]
         .iter()
         .map(|command| stdout(&emb(&[command, "--help"])))
         .collect();

@@ -3,6 +3,7 @@
 mod ahead;
 mod collectives;
 mod equality;
+mod predicted;
 mod refusals;
 mod replicas;
 mod reports;

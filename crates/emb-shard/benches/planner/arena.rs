@@ -59,7 +59,7 @@ pub(crate) fn run(name: &str, tasks: impl Iterator<Item = ArenaTask>, options: &
 }
 
 fn round(planners: &[Box<dyn Planner>], task: &ArenaTask) -> Round {
-    let asked = Task::new(&task.workload, &task.topology);
+    let asked = task.asked();
     let scores = planners.iter().map(|planner| score(planner.as_ref(), &asked)).collect();
     let bound = Lattice::default().solve(&asked).ok().map(|planned| planned.lower_bound_seconds);
     Round { scores, bound }
@@ -72,8 +72,12 @@ fn score(planner: &dyn Planner, task: &Task<'_>) -> Score {
     let step = plan.ok().and_then(|plan| {
         let estimate = StepModel::default().estimate(&plan, task.workload, task.topology);
         let estimate = estimate.expect("a plan of this task");
-        let peak = estimate.fullest().map_or(0.0, |rank| rank.peak.total());
-        (peak <= task.topology.memory().get() as f64).then(|| estimate.step_seconds())
+        let fits = estimate.ranks.iter().all(|rank| {
+            let tables = rank.peak.weights + rank.peak.state;
+            tables <= task.table_budget().get() as f64
+                && rank.peak.total() <= task.budget().get() as f64
+        });
+        fits.then(|| estimate.step_seconds())
     });
     Score { step, planning }
 }

@@ -3,8 +3,8 @@
 use crate::draw::Draw;
 use crate::pool::{BATCH, PoolTable};
 use emb_shard::{
-    Access, Batch, Pooling, TableSpec, Topology, TopologySpec, UnitRanks, ValueType, Workload,
-    WorkloadSpec,
+    Access, Batch, Bytes, Pooling, TableSpec, Task, Topology, TopologySpec, UnitRanks, ValueType,
+    Workload, WorkloadSpec,
 };
 
 /// Tasks of the NeuroShard kind.
@@ -20,6 +20,17 @@ const RANKS: u32 = 4;
 pub(crate) struct ArenaTask {
     pub(crate) workload: Workload,
     pub(crate) topology: Topology,
+    /// Bytes of a rank for tables: the papers count nothing else.
+    pub(crate) table_bytes: Bytes,
+}
+
+impl ArenaTask {
+    /// What planners are asked.
+    pub(crate) fn asked(&self) -> Task<'_> {
+        let mut task = Task::new(&self.workload, &self.topology);
+        task.constraints.table_bytes = Some(self.table_bytes);
+        task
+    }
 }
 
 /// NeuroShard's sampler (`MLSys` 2023, commit ec7ca74): 10 to 59 tables with replacement, columns
@@ -64,7 +75,7 @@ fn task(
     name: &str,
     chosen: &[(&PoolTable, usize)],
     values: ValueType,
-    memory_bytes: u64,
+    table_bytes: u64,
 ) -> ArenaTask {
     let mut spec = WorkloadSpec::new(name, Batch::Global(BATCH));
     (spec.rows, spec.outputs) = (values, values);
@@ -80,10 +91,10 @@ fn task(
         .collect();
     let mut machines = TopologySpec::from(Topology::preset("dgx-a100:1").expect("a known preset"));
     machines.ranks = RANKS;
-    machines.memory_bytes = memory_bytes;
     machines.levels[0].ranks = UnitRanks::Equal(RANKS);
     ArenaTask {
         workload: Workload::new(spec).expect("tables of the pool are valid"),
         topology: Topology::new(machines).expect("a smaller node is valid"),
+        table_bytes: Bytes::new(table_bytes),
     }
 }

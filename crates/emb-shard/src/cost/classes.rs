@@ -82,6 +82,11 @@ impl Collectives {
 }
 
 impl Runs {
+    /// Classes that bring ids in this scope: each runs two collectives to do so.
+    pub(super) fn classes(self) -> f64 {
+        self.ids / 2.0
+    }
+
     fn add(&mut self, ids: f64, outputs: f64) {
         self.ids += ids;
         self.outputs += outputs;

@@ -117,6 +117,13 @@ impl Parts {
 }
 
 impl PeakBytes {
+    /// What tables take of the room for tables, where all else has `beside` bytes of its own: what
+    /// it needs beyond those counts as well.
+    pub(crate) fn table_room(&self, beside: f64) -> f64 {
+        let tables = self.weights + self.state;
+        tables.max(self.total() - beside)
+    }
+
     /// All of them.
     pub fn total(&self) -> f64 {
         self.weights + self.state + self.buffers + self.dense

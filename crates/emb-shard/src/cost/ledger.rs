@@ -156,10 +156,16 @@ impl<'a> Ledger<'a> {
         price::parts_and_squares(self)
     }
 
-    /// Seconds by part and peak bytes at every position of the groups of `mesh`.
-    pub(crate) fn by_position(&mut self, mesh: Mesh) -> Vec<(Parts, f64)> {
+    /// Seconds by part and bytes of the room for tables at every position of the groups of `mesh`.
+    pub(crate) fn by_position(&mut self, mesh: Mesh, beside: f64) -> Vec<(Parts, f64)> {
         self.freshen();
-        price::by_position(self, mesh)
+        price::by_position(self, mesh, beside)
+    }
+
+    /// Bytes of the room for tables that the fullest rank takes, `beside` for all else.
+    pub(crate) fn table_room(&mut self, beside: f64) -> f64 {
+        self.freshen();
+        price::table_room(self, beside)
     }
 
     pub(super) fn node_ranks(&self) -> u32 {

@@ -34,8 +34,8 @@ pub trait CostModel {
 /// collective. Replicas agree as [`ReplicaWay`](super::ReplicaWay) says: by rings, among `m` units of a
 /// level `2 (m - 1) / m` of what the levels inside left to each rank.
 ///
-/// Counts that travel ahead of ids are not in the bytes: two or three words for each peer of a
-/// collective, however many tables it serves.
+/// Counts that travel ahead of ids are in the bytes where
+/// [`count_bytes`](super::CostOptions::count_bytes) says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepModel {
     /// What it assumes.

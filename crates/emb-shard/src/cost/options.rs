@@ -58,6 +58,10 @@ pub struct CostOptions {
     pub gradient_sum: GradientSum,
     /// The way on which replicas sum and average.
     pub replica_way: ReplicaWay,
+    /// Bytes of a count that travels ahead of ids and rows, three to each peer of an exchange and
+    /// one a shard to each replica that is told rows; 0 where they are not counted. Seconds know
+    /// them as latency alone.
+    pub count_bytes: u8,
     /// Part of the memory's bandwidth that look-ups and updates of rows reach, `0..=1`.
     pub memory_efficiency: f64,
     /// Part of every link's bandwidth that collectives reach, `0..=1`.
@@ -81,6 +85,7 @@ impl Default for CostOptions {
             overlap: Overlap::default(),
             gradient_sum,
             replica_way: ReplicaWay::default(),
+            count_bytes: 0,
             memory_efficiency: 1.0,
             link_efficiency: 1.0,
             compute_efficiency: 1.0,
@@ -96,6 +101,7 @@ impl CostOptions {
         Self {
             gradient_sum: GradientSum::Gathered,
             replica_way: ReplicaWay::Direct,
+            count_bytes: 8,
             ..Self::default()
         }
     }

@@ -29,14 +29,14 @@ pub(super) fn parts_and_squares(ledger: &Ledger<'_>) -> (Parts, f64) {
 }
 
 /// Parts and bytes at every position of the groups of `mesh`: of the slowest and of the fullest
-/// rank there.
-pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh) -> Vec<(Parts, f64)> {
+/// rank there, as [`PeakBytes::table_room`] counts.
+pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh, beside: f64) -> Vec<(Parts, f64)> {
     let mut positions = vec![(Parts::default(), 0.0); mesh.group_ranks() as usize];
     for rank in ledger.ranks() {
         let (_, set) = mesh.place_of(Rank::new(rank));
         let at = &mut positions[set.index()];
         at.0 = at.0.max(of_rank(ledger, rank, Traffic::busiest));
-        at.1 = f64::max(at.1, peak_of(ledger, rank).total());
+        at.1 = f64::max(at.1, peak_of(ledger, rank).table_room(beside));
     }
     positions
 }
@@ -57,6 +57,12 @@ pub(super) fn mean(ledger: &Ledger<'_>) -> f64 {
 pub(super) fn peak(ledger: &Ledger<'_>) -> Bytes {
     let peaks = ledger.ranks().map(|rank| peak_of(ledger, rank).total());
     Bytes::new(peaks.fold(0.0, f64::max).ceil() as u64)
+}
+
+/// Bytes of the fullest rank, as [`PeakBytes::table_room`] counts.
+pub(super) fn table_room(ledger: &Ledger<'_>, beside: f64) -> f64 {
+    let ranks = ledger.ranks().map(|rank| peak_of(ledger, rank).table_room(beside));
+    ranks.fold(0.0, f64::max)
 }
 
 /// Bytes that the mean rank sends outside its node: what the network between nodes carries, by
@@ -162,15 +168,21 @@ fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffi
     bytes(traffic) / (bandwidth * ledger.model.options.link_efficiency)
 }
 
+/// What a rank tells a peer of an exchange before ids: samples, ids, whether they have weights.
+const COUNTS: f64 = 3.0;
+
 /// Bytes that a rank exchanges over one level: ids, outputs and their gradients.
 fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     let mut bytes = LevelBytes::default();
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
-        for (scope, _) in placed.collectives.used() {
+        for (scope, runs) in placed.collectives.used() {
+            let counts = COUNTS * runs.classes() * f64::from(ledger.model.options.count_bytes);
             let own = scope.channel(&placed.loads.positions[position]);
             let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
-            let both = volume.outputs.sent + volume.outputs.received;
+            let both = volume.outputs.sent
+                + volume.outputs.received
+                + counts * f64::from(volume.ids.peers);
             bytes.sent += volume.ids.sent + both;
             bytes.received += volume.ids.received + both;
         }

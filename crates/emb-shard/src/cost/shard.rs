@@ -188,6 +188,7 @@ impl Adding<'_> {
     /// Bytes summed and bytes told to all other replicas, a step.
     fn synced(&self, width: usize, rows: u64, asked: Asked, row_bytes: f64) -> (f64, f64) {
         let id = f64::from(self.workload.ids().bytes());
+        let count = f64::from(self.options.count_bytes);
         match self.tier.sync {
             ReplicaSync::None => (0.0, 0.0),
             ReplicaSync::Weights { every } => {
@@ -196,15 +197,18 @@ impl Adding<'_> {
             // The first replica to touch a row between two syncs makes it travel, others no more.
             ReplicaSync::TouchedRows { every } => {
                 let every = f64::from(every.get());
-                (asked.of_world_since * row_bytes / every, asked.of_group_since * id / every)
+                (
+                    asked.of_world_since * row_bytes / every,
+                    (asked.of_group_since * id + count) / every,
+                )
             }
             ReplicaSync::Gradients => {
                 let sent = self.workload.outputs().row_bytes(width) as f64;
-                let touched = (asked.of_world * sent, asked.of_group * id);
+                let touched = (asked.of_world * sent, asked.of_group * id + count);
                 let all = (rows as f64 * (sent + 1.0 / 8.0), 0.0);
                 match self.options.gradient_sum {
                     GradientSum::TouchedRows => touched,
-                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent)),
+                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent) + count),
                     GradientSum::Cheaper => self.cheaper(touched, all),
                 }
             }

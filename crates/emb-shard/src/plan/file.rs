@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ColRange, Error, Layout, Mesh, PlanFault, Pooling, Result, RowMap, RowMapKind, RowRange, Table,
-    Tables,
+    TableOptions, Tables,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -100,6 +100,24 @@ impl Plan {
 }
 
 impl PlanFile {
+    /// The tables as the file describes them. What plans do not keep, optimizer state and pooling
+    /// factors, is as [`TableOptions`] has it by default.
+    ///
+    /// # Errors
+    /// A table that cannot exist, or is there twice, by name.
+    pub fn tables(&self) -> Result<Tables> {
+        let table = |file: &TableFile| {
+            let options = TableOptions {
+                element_bytes: file.element_bytes,
+                pooling: file.pooling,
+                features: file.features.clone(),
+                ..TableOptions::default()
+            };
+            Table::new(&file.table, file.rows, file.dim, options)
+        };
+        Tables::new(self.tables.iter().map(table).collect::<Result<_>>()?)
+    }
+
     /// Checks the file against the tables of a model and makes the plan.
     ///
     /// # Errors

@@ -56,12 +56,16 @@ pub struct Constraints {
     pub kinds: Option<BTreeSet<Kind>>,
     /// The only exchanges; `None` for all. What trains a plan may not know every one.
     pub exchanges: Option<Vec<Exchange>>,
+    /// Whether all rows of a table are placed alike: no tiers of their own for hot rows.
+    pub one_tier: bool,
     /// Tables that stay whole on one position of each group: table name, position.
     pub pinned: BTreeMap<String, u32>,
     /// Fewest columns of a column block; `None` for the planner's own.
     pub min_columns: Option<usize>,
     /// Bytes of every rank that tables may not use.
     pub reserved: Bytes,
+    /// Most bytes of weights and optimizer state of a rank; `None` for all that buffers leave.
+    pub table_bytes: Option<Bytes>,
     /// Most replicas of a table that is not data-parallel; `None` for what pays.
     pub max_replicas: Option<u32>,
     /// Exactly so many replicas of every table that is not data-parallel, and the layout of the
@@ -79,6 +83,11 @@ impl Task<'_> {
     /// Bytes of a rank that tables and their exchange may use.
     pub fn budget(&self) -> Bytes {
         Bytes::new(self.topology.memory().get().saturating_sub(self.constraints.reserved.get()))
+    }
+
+    /// Bytes of a rank that weights and optimizer state may use.
+    pub fn table_budget(&self) -> Bytes {
+        self.constraints.table_bytes.map_or(self.budget(), |bytes| bytes.min(self.budget()))
     }
 
     /// Ranks of a node of the plan: all nodes of a [`Plan`](crate::Plan) have as many, so where

@@ -5,3 +5,5 @@ mod common;
 mod figures;
 mod model;
 mod properties;
+mod published;
+mod speed;

@@ -1,8 +1,8 @@
 //! What went wrong elsewhere, with the right values.
 
 use emb_shard::{
-    Batch, Bytes, Constraints, Error, Kind, Lattice, Planner, TableSpec, Task, Topology, Workload,
-    WorkloadSpec,
+    Access, Batch, Bytes, Constraints, Error, Exchange, Kind, Lattice, Planner, Pooling, TableSpec,
+    Task, Topology, Workload, WorkloadSpec,
 };
 
 fn tables(of: &[(&str, u64, usize, f64)]) -> Workload {
@@ -100,4 +100,35 @@ fn a_pinned_table_stays_where_it_is_pinned() {
     task.constraints.pinned.insert("a".into(), 4);
     let error = Lattice::default().plan(&task).expect_err("four ranks").to_string();
     assert!(error.contains("\"a\" is pinned to position 4"), "{error}");
+}
+
+#[test]
+fn groups_too_small_for_a_pinned_position_are_not_tried() {
+    let workload = tables(&[("a", 1000, 64, 100.0), ("b", 1000, 64, 1.0)]);
+    let topology = Topology::preset("cpu:4").expect("a preset");
+    let mut task = Task::new(&workload, &topology);
+    task.constraints.pinned.insert("a".into(), 3);
+    let plan = Lattice::default().plan(&task).expect("a plan of one group");
+    let tier = &plan.placed().as_slice()[0].tiers[0];
+    assert_eq!((tier.mesh.group_ranks(), tier.blocks[0].owners.get(0)), (4, Some(3)));
+}
+
+#[test]
+fn one_tier_keeps_all_rows_of_a_table_together() {
+    let mut spec = WorkloadSpec::new("skewed", Batch::PerRank(2048));
+    spec.access = Access::Zipf { exponent: 1.2 };
+    let sequence = TableSpec { pooling: Pooling::None, ..TableSpec::new("seen", 50_000_000, 64) };
+    spec.tables = vec![TableSpec { pooling_factor: 50.0, ..sequence }];
+    let workload = Workload::new(spec).expect("a workload");
+    let topology = Topology::preset("dgx-h100:4").expect("a preset");
+    let mut task = Task::new(&workload, &topology);
+    // Where a row travels for every id, hot rows are best on every rank.
+    task.constraints.exchanges = Some(vec![Exchange::Rows]);
+    let tiers = |task: &Task<'_>| {
+        let plan = Lattice::default().plan(task).expect("a plan");
+        plan.placed().as_slice()[0].tiers.len()
+    };
+    assert!(tiers(&task) > 1, "hot rows pay here");
+    task.constraints.one_tier = true;
+    assert_eq!(tiers(&task), 1);
 }

@@ -48,6 +48,18 @@ fn a_plan_file_has_one_line_for_each_table() {
 }
 
 #[test]
+fn a_plan_file_describes_the_tables_it_is_for() {
+    let file = plan().to_file();
+    let tables = file.tables().expect("tables");
+    assert_eq!(tables, given(), "one look-up a sample, no state: what plans do not keep");
+    assert_eq!(file.into_plan(&tables).expect("a plan"), plan());
+    let twice = plan().to_file().to_string().replace("\"clicks\"", "\"ads\"");
+    let twice: PlanFile = serde_json::from_str(&twice).expect("a file");
+    let error = twice.tables().expect_err("two of one name").to_string();
+    assert_eq!(error, "two tables are named \"ads\"");
+}
+
+#[test]
 fn the_fingerprint_is_the_same_on_every_machine_and_in_every_version() {
     assert_eq!(format!("{:016x}", plan().fingerprint()), "7f6389cd3d92e9b3");
 }

@@ -1,5 +1,13 @@
 //! The command line.
 
+mod plan;
+mod profile;
+mod simulate;
+
+pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
+pub(crate) use profile::ProfileArgs;
+pub(crate) use simulate::SimulateArgs;
+
 use clap::{Args, Parser, Subcommand};
 use emb_dlrm::config::{BadRows, Options};
 use std::path::PathBuf;
@@ -47,6 +55,12 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Look into data files or a saved model.
     Inspect(InspectArgs),
+    /// Measure how often the rows of each table are looked up: what plans start from.
+    Profile(Box<ProfileArgs>),
+    /// Decide where tables live on given machines, and what a step will cost.
+    Plan(Box<PlanArgs>),
+    /// Plan and price a step on ever more machines: scaling, memory, what limits it.
+    Simulate(Box<SimulateArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -2,10 +2,9 @@
 
 use crate::args::InspectArgs;
 use crate::output::{json, out};
-use crate::text::{bytes, count, pairs, table};
+use crate::text::{bytes, count, distinct, pairs, table};
 use emb_dlrm::Result;
 use emb_dlrm::checkpoint::verify;
-use emb_dlrm::data::Distinct;
 use emb_dlrm::data::inspect::{FileReport, inspect};
 use std::path::Path;
 
@@ -83,14 +82,8 @@ fn file(report: &FileReport) -> String {
         .ids
         .iter()
         .map(|column| {
-            let distinct = match column.distinct {
-                Distinct::Exact(ids) => count(ids),
-                Distinct::Estimate { count: ids, relative_error } => {
-                    format!("about {} (+-{:.1} %)", count(ids), relative_error * 100.0)
-                }
-            };
             let max = column.max.map_or("-".to_owned(), |id| format!("{id:08x}"));
-            vec![column.column.clone(), count(column.missing), distinct, max]
+            vec![column.column.clone(), count(column.missing), distinct(column.distinct), max]
         })
         .collect();
     format!(

@@ -1,12 +1,16 @@
-//! `emb`: train, evaluate and look into recommendation models from the command line.
+//! `emb`: train, evaluate, look into and plan recommendation models from the command line.
 #![forbid(unsafe_code)]
 
 mod args;
 mod evaluate;
 mod inspect;
 mod output;
+mod plan;
 mod predict;
+mod profile;
 mod progress;
+mod reading;
+mod simulate;
 mod text;
 mod train;
 
@@ -24,6 +28,9 @@ fn main() -> ExitCode {
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 use emb_dlrm::Result;
 use std::error::Error as _;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Prints the error and its causes, once, to standard error.
 pub(crate) fn error(error: &emb_dlrm::Error) {
@@ -40,6 +41,18 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
         .map_err(|error| emb_dlrm::Error::Config(format!("JSON: {error}")))?;
     out(&text)
+}
+
+/// Writes a file whole.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|source| emb_dlrm::Error::Io {
+        action: "writing",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Turns a failed write to standard output into an error; a reader that left ends the program.

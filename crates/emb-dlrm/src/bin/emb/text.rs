@@ -1,5 +1,7 @@
 //! Numbers and tables for people.
 
+use emb_dlrm::data::Distinct;
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -28,6 +30,33 @@ pub(crate) fn bytes(value: u64) -> String {
         scaled /= 1024.0;
     }
     format!("{scaled:.1} PiB")
+}
+
+/// Seconds with a unit in which three digits count.
+pub(crate) fn seconds(value: f64) -> String {
+    let (scaled, unit) = match value {
+        0.0 => return "0 s".to_owned(),
+        _ if value < 1e-3 => (value * 1e6, "us"),
+        _ if value < 1.0 => (value * 1e3, "ms"),
+        _ => (value, "s"),
+    };
+    let digits = (2 - scaled.log10().floor() as i32).clamp(0, 3) as usize;
+    format!("{scaled:.digits$} {unit}")
+}
+
+/// Part of a whole as percent.
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// Distinct ids, `about` where they are estimated.
+pub(crate) fn distinct(ids: Distinct) -> String {
+    match ids {
+        Distinct::Exact(ids) => count(ids),
+        Distinct::Estimate { count: ids, relative_error } => {
+            format!("about {} (+-{})", count(ids), percent(relative_error))
+        }
+    }
 }
 
 /// Aligned columns: the first left, the others right.
@@ -61,13 +90,22 @@ pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, table};
+    use super::{bytes, count, seconds, table};
 
     #[test]
     fn counts_have_thousands_separators() {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn seconds_have_three_digits_and_a_unit() {
+        assert_eq!(seconds(0.0123456), "12.3 ms");
+        assert_eq!(seconds(0.000_082_3), "82.3 us");
+        assert_eq!(seconds(12.3456), "12.3 s");
+        assert_eq!(seconds(1234.5), "1234 s");
+        assert_eq!(seconds(0.0), "0 s");
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<'a> Given<'a> {
 
     /// Empty positions with the budget of the task.
     pub(super) fn loads(&self) -> Loads {
-        Loads::new(self.mesh.world(), Some(self.task.budget()))
+        Loads::new(self.mesh.world(), Some(self.task.table_budget()))
     }
 
     /// Bytes of a whole table.
@@ -146,7 +146,7 @@ impl<'a> Given<'a> {
         needs: Bytes,
         has: Bytes,
     ) -> Error {
-        let (table, budget) = (&self.tables()[number], self.task.budget());
+        let (table, budget) = (&self.tables()[number], self.task.table_budget());
         let why = DoesNotFit::new(table, placement.name(), self.mesh, needs, has, budget);
         Error::DoesNotFit(Box::new(why))
     }

@@ -48,13 +48,10 @@ pub(super) fn converge(problem: &Problem<'_>, published: Option<Vec<Piece>>) -> 
     if let Some(state) = start.filter(|_| !search.close()) {
         search.improve(state);
     }
-    match search.best {
-        Some((_, pieces)) => Ok(pieces),
-        None => {
-            search.improve(problem.tight()?);
-            Ok(search.best.map(|(_, pieces)| pieces).unwrap_or_default())
-        }
+    if search.best.is_none() {
+        search.improve(problem.tight()?);
     }
+    Ok(search.best.map(|(_, pieces)| pieces).unwrap_or_default())
 }
 
 struct Search {

@@ -4,7 +4,7 @@ use super::choice::Choice;
 use super::price::{self, Options};
 use super::start;
 use super::state::{Score, State};
-use crate::{Exchange, Ledger, Mesh, Path, Per, Result, Task};
+use crate::{Exchange, Ledger, Mesh, Objective, Path, Per, Result, Task};
 
 /// A first plan over one mesh.
 #[derive(Clone)]
@@ -19,7 +19,10 @@ pub(super) struct Begun<'a> {
 
 /// How much busier than the mean an owner may be, and how much of the exchange of ids counts.
 const STARTS: [(f64, f64); 6] =
-    [(1.0, 1.0), (0.25, 1.0), (4.0, 1.0), (1.0, 0.0), (0.05, 1.0), (0.0, 1.0)];
+    [(1.0, 1.0), (0.25, 1.0), (1.0, 0.0), (0.05, 1.0), (4.0, 1.0), (0.0, 1.0)];
+
+/// Starts that are worth their time where tables and ranks are many.
+const OF_MANY: usize = 4;
 
 /// Tables times ranks up to which the kinds of collectives are worth choosing: with more, bytes
 /// take longer than starting a collective.
@@ -35,7 +38,8 @@ struct Only {
     exchange: Option<Exchange>,
 }
 
-const EXCHANGES: [Exchange; 5] = [
+/// All exchanges between ranks.
+pub(super) const EXCHANGES: [Exchange; 5] = [
     Exchange::Reduce { over: Path::Flat },
     Exchange::Reduce { over: Path::Hierarchical },
     Exchange::Unique { per: Per::Rank },
@@ -72,6 +76,11 @@ impl Only {
     }
 }
 
+/// Whether the busiest rank matters, and not only the mean one.
+fn by_seconds(task: &Task<'_>) -> bool {
+    task.objective == Objective::StepSeconds
+}
+
 /// Whether the kinds of collectives are chosen as well.
 pub(super) fn is_small(task: &Task<'_>) -> bool {
     let tables = task.workload.tables().tables().len() as u64;
@@ -90,8 +99,9 @@ pub(super) fn first_plans<'a>(
     let mut priced: Vec<(f64, Options)> = Vec::new();
     // Without a dense model no exchange hides behind it.
     let hides = ledger.emptied().parts().dense > 0.0;
-    for (patience, ids_count) in STARTS {
-        if ids_count < 1.0 && !hides {
+    let small = is_small(task);
+    for (number, (patience, ids_count)) in STARTS.into_iter().enumerate() {
+        if (ids_count < 1.0 && !hides) || (number >= OF_MANY && !small && by_seconds(task)) {
             continue;
         }
         let known = priced.iter().position(|(counted, _)| *counted == ids_count);
@@ -101,7 +111,7 @@ pub(super) fn first_plans<'a>(
         }
         begin(task, ledger, mesh, &priced[at].1, Only::any(), patience, &mut begun)?;
     }
-    if is_small(task) {
+    if small {
         for only in Only::all().skip(1) {
             begin(task, ledger, mesh, &priced[0].1, only, STARTS[0].0, &mut begun)?;
         }
@@ -120,7 +130,7 @@ fn begin<'a>(
     begun: &mut Vec<Begun<'a>>,
 ) -> Result<()> {
     let Some(options) = only.of(all) else { return Ok(()) };
-    let budget = task.budget().get() as f64;
+    let budget = task.table_budget().get() as f64;
     let chosen = start::greedy(mesh, &options, budget, patience);
     let mut state = State::new(task, mesh, ledger.emptied(), chosen)?;
     let score = state.score();

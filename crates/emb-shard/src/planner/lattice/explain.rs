@@ -3,6 +3,7 @@
 use super::choice::Choice;
 use super::price::{self, Priced};
 use super::start::Given;
+use super::state::beside;
 use crate::{
     Estimate, Layout, Ledger, Mesh, Plan, Result, StepModel, TableId, TablePlan, Task, Tier,
 };
@@ -83,9 +84,9 @@ fn others(
     choices: &[Priced],
 ) -> Result<Vec<Alternative>> {
     let table = &task.workload.tables().tables()[id];
-    let budget = task.budget().get();
+    let (budget, room) = (task.budget().get(), task.table_budget().get() as f64);
     ledger.remove(id, placed)?;
-    let positions = ledger.by_position(mesh);
+    let positions = ledger.by_position(mesh, beside(task));
     let given = Given {
         busy: positions.iter().map(|at| at.0.tables()).collect(),
         stored: positions.iter().map(|at| at.1).collect(),
@@ -93,7 +94,7 @@ fn others(
     let here = text(placed);
     let mut others: Vec<Alternative> = Vec::new();
     for priced in choices {
-        let units = given.least_busy(priced, budget as f64);
+        let units = given.least_busy(priced, room);
         let choice: &Choice = &priced.choice;
         let other = choice.plan(table, &units)?;
         let placement = text(&other);

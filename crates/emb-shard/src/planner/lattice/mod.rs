@@ -5,7 +5,7 @@
 //!     options   every cut x exchange of every table, priced for the mean rank
 //!     start     greedy: heavy tables first, each where it hurts least
 //!     search    tables leave the busiest rank as long as the simulated step gets shorter
-//!   the best of all, and a bound that no plan can be below
+//!   the best of all and of the baselines, and a bound that no plan can be below
 //! ```
 
 mod begin;
@@ -14,6 +14,7 @@ mod choice;
 mod explain;
 mod explained;
 mod options;
+mod portfolio;
 mod price;
 mod search;
 mod short;
@@ -55,9 +56,10 @@ pub struct Planned {
 /// Placements that are tried in about a second, times ranks.
 const TRIES: u64 = 4_000_000;
 /// However few ranks.
-const MOST_TRIES: u64 = 20_000;
+const MOST_TRIES: u64 = 40_000;
 
-/// Meshes whose plans are improved: those that start best.
+/// Meshes whose plans are improved: those that start best; the first alone where tables and ranks
+/// are many.
 const IMPROVED: usize = 2;
 
 /// First plans of a mesh that are improved, where tables and ranks are few.
@@ -85,12 +87,15 @@ impl Lattice {
         let meshes: Vec<Mesh> = begun.iter().map(|begun| begun.state.mesh).collect();
         // Stable: fewer replicas first among equals.
         begun.sort_by(|a, b| a.score.compare(b.score));
-        begun.truncate(IMPROVED);
+        begun.truncate(if begin::is_small(task) { IMPROVED } else { 1 });
         let mut best = self.improve(task, &mut ledger, begun)?;
-        if best.score.excess > 0.0 {
-            return Err(short::of(&mut best.state));
+        let mut plan = best.state.plan()?;
+        let worth = portfolio::worth(&self.model, task, &plan)?;
+        match portfolio::best(&self.model, task)? {
+            Some((simpler, found)) if simpler < worth && simpler.0 == 0.0 => plan = found,
+            _ if best.score.excess > 0.0 => return Err(short::of(&mut best.state)),
+            _ => {}
         }
-        let plan = best.state.plan()?;
         let estimate = self.model.ledger(&plan, task.workload, task.topology)?.estimate();
         let lower_bound_seconds = bound::seconds(task, &mut ledger, &meshes)?;
         Ok(Planned { plan, estimate, lower_bound_seconds })
@@ -107,7 +112,8 @@ impl Lattice {
             .tries
             .unwrap_or_else(|| (TRIES / u64::from(task.topology.world())).clamp(1, MOST_TRIES));
         let starts = if begin::is_small(task) { STARTS } else { 1 };
-        let each = (tries / (begun.len() * starts).max(1) as u64).max(1);
+        // Half of the tries tell which start is the best, the other half go to it.
+        let each = (tries / (2 * begun.len() * starts).max(1) as u64).max(1);
         let mut best: Option<Begun<'a>> = None;
         for without in begun {
             // Hot rows are looked for only where they may end up in a plan.
@@ -123,6 +129,10 @@ impl Lattice {
                     best = Some(begun);
                 }
             }
+        }
+        if let Some(best) = &mut best {
+            search::improve(&mut best.state, &best.all, tries / 2)?;
+            best.score = best.state.score();
         }
         best.ok_or_else(|| Error::Constraint { what: "0 groups of ranks".to_owned() })
     }
@@ -169,5 +179,10 @@ fn meshes(task: &Task<'_>) -> Result<Vec<Mesh>> {
             }
         }
     }
+    // Positions that tables are pinned to must exist in every group.
+    let last = task.constraints.pinned.values().max();
+    meshes.retain(|mesh| {
+        mesh.replicas() == 1 || last.is_none_or(|&position| position < mesh.group_ranks())
+    });
     Ok(meshes)
 }

@@ -1,5 +1,6 @@
 //! What each choice of a table costs the mean rank: [`Priced`].
 
+use super::begin::{EXCHANGES, is_small};
 use super::choice::Choice;
 use super::options;
 use crate::cost::{EvenCut, Typical};
@@ -24,7 +25,7 @@ pub(super) struct Priced {
     pub(super) pinned: Option<u32>,
 }
 
-/// Choices of a table that are tried with their hottest rows on every rank, cheapest first.
+/// Exchanges of a table that are tried with its hottest rows on every rank, where tables are many.
 const WITH_HOT: usize = 2;
 
 /// Part of the price that must be left for a second tier to be worth having.
@@ -94,13 +95,17 @@ fn of_table(
 ) -> Result<Vec<Priced>> {
     let table = &task.workload.tables().tables()[id];
     let pinned = task.constraints.pinned.get(table.name()).copied();
-    let mut cheapest: BTreeMap<(u32, u32, u32), Priced> = BTreeMap::new();
+    // Where the kinds of collectives are chosen as well, no exchange is given up for its price.
+    let exchanges: &[Exchange] = if is_small(task) { &EXCHANGES } else { &[] };
+    let mut cheapest: BTreeMap<(u32, u32, u32, usize), Priced> = BTreeMap::new();
     for choice in options::of_table(task, mesh, table)? {
         if pinned.is_some() && (choice.owners() > 1 || choice.mesh != mesh) {
             continue;
         }
         let priced = Priced { pinned, ..price(task, ledger, id, choice, ids_count)? };
-        let key = (choice.mesh.group_ranks(), choice.owners(), choice.unit);
+        let exchange = exchanges.iter().position(|&exchange| exchange == choice.exchange);
+        let key =
+            (choice.mesh.group_ranks(), choice.owners(), choice.unit, exchange.unwrap_or_default());
         let known = cheapest.entry(key).or_insert(priced);
         if priced.mean < known.mean {
             *known = priced;
@@ -108,14 +113,28 @@ fn of_table(
     }
     let mut all: Vec<Priced> = cheapest.into_values().collect();
     all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    if hot && pinned.is_none() && task.allows(Kind::DataParallel) {
-        for number in 0..all.len().min(WITH_HOT) {
-            let hot = with_hot(task, ledger, id, all[number], ids_count)?;
-            all.extend(hot);
+    let tiers = !task.constraints.one_tier && task.allows(Kind::DataParallel);
+    if hot && pinned.is_none() && tiers {
+        let most = if is_small(task) { EXCHANGES.len() } else { WITH_HOT };
+        for cold in cheapest_of_each_exchange(&all, most) {
+            all.extend(with_hot(task, ledger, id, cold, ids_count)?);
         }
         all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
     Ok(all)
+}
+
+/// At most `most` choices, each the cheapest of its exchange; what exchange is best changes with the
+/// rows that are left to it.
+fn cheapest_of_each_exchange(sorted: &[Priced], most: usize) -> Vec<Priced> {
+    let mut cheapest: Vec<Priced> = Vec::new();
+    for priced in sorted {
+        let known = cheapest.iter().any(|known| known.choice.exchange == priced.choice.exchange);
+        if !known && cheapest.len() < most {
+            cheapest.push(*priced);
+        }
+    }
+    cheapest
 }
 
 /// The choice with its hottest rows on every rank, as many as are best; `None` where that does not
@@ -147,11 +166,11 @@ fn with_hot(
     // The price falls and then rises: past the valley there is nothing to find.
     let mut hot = 4;
     let mut worse = 0;
-    while hot < rows && worse < 3 {
+    while hot < rows && worse < 2 {
         worse = if consider(hot, &mut best)? { 0 } else { worse + 1 };
-        hot *= 4;
+        hot *= 8;
     }
-    for step in [2.0, 1.4, 1.2] {
+    for step in [2.5, 1.6, 1.25] {
         let here = best.choice.hot as f64;
         for near in [here / step, here * step] {
             if here > 0.0 && (near as u64) < rows {

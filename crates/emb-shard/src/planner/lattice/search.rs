@@ -2,7 +2,7 @@
 
 use super::price::Priced;
 use super::start::Given;
-use super::state::{Placed, Score, State};
+use super::state::{Placed, Score, State, beside};
 use super::thorough;
 use crate::{Id, Objective, Parts, Result, TableId};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub(super) fn improve(
 ) -> Result<u64> {
     let mut score = state.score();
     loop {
-        let positions = state.ledger.by_position(state.mesh);
+        let positions = state.ledger.by_position(state.mesh, beside(state.task));
         let mut better = None;
         for position in busiest(&positions, score, state.task.objective) {
             better = leave(state, options, &positions, position, score, &mut tries)?;
@@ -75,7 +75,7 @@ fn leave(
         busy: positions.iter().map(|at| at.0.tables()).collect(),
         stored: positions.iter().map(|at| at.1).collect(),
     };
-    let budget = state.task.budget().get() as f64;
+    let budget = state.task.table_budget().get() as f64;
     for id in heaviest_at(state, options, position)? {
         let mut best: Option<(Score, Placed)> = None;
         let here = state.placed[id.index()].clone();

@@ -1,15 +1,15 @@
 //! Which table a plan has no room for.
 
-use super::state::State;
+use super::state::{State, beside};
 use crate::{Bytes, DoesNotFit, Error};
 
 /// Why `state` does not fit: the largest part on its fullest rank, and what that rank has left for
 /// it.
 pub(super) fn of(state: &mut State<'_>) -> Error {
-    let positions = state.ledger.by_position(state.mesh);
+    let positions = state.ledger.by_position(state.mesh, beside(state.task));
     let fullest = positions.iter().enumerate().reduce(|a, b| if b.1.1 > a.1.1 { b } else { a });
     let (position, used) = fullest.map_or((0, 0.0), |(position, at)| (position, at.1));
-    let budget = state.task.budget();
+    let budget = state.task.table_budget();
     let mut largest = (0, 0, "table_wise");
     for (number, placed) in state.placed.iter().enumerate() {
         let table = &state.task.workload.tables().tables().as_slice()[number];

@@ -33,6 +33,11 @@ pub(super) struct State<'a> {
     budget: f64,
 }
 
+/// Bytes of a rank that are not for tables.
+pub(super) fn beside(task: &Task<'_>) -> f64 {
+    (task.budget().get() - task.table_budget().get()) as f64
+}
+
 /// Differences below this part are noise of sums.
 const NOISE: f64 = 1e-9;
 
@@ -64,7 +69,7 @@ impl<'a> State<'a> {
         ledger: Ledger<'a>,
         chosen: Vec<(Choice, Vec<u32>)>,
     ) -> Result<Self> {
-        let budget = task.budget().get() as f64;
+        let budget = task.table_budget().get() as f64;
         let mut state = Self { task, mesh, ledger, placed: Vec::new(), budget };
         for (number, (choice, units)) in chosen.into_iter().enumerate() {
             let id = TableId::from_index(number)?;
@@ -99,7 +104,7 @@ impl<'a> State<'a> {
 
     /// How good it is now.
     pub(super) fn score(&mut self) -> Score {
-        let excess = (self.ledger.peak_bytes().get() as f64 - self.budget).max(0.0);
+        let excess = (self.ledger.table_room(beside(self.task)) - self.budget).max(0.0);
         let (parts, squares) = self.ledger.parts_and_squares();
         let value = match self.task.objective {
             Objective::StepSeconds => parts.total(),

@@ -68,7 +68,7 @@ impl<'a> Simulator<'a> {
         });
         let parts: Vec<Part> = order.iter().map(|(part, _)| *part).collect();
         let group = self.given.mesh.group_ranks();
-        let budget = self.given.task().budget().get();
+        let budget = self.given.task().table_budget().get();
         let (mut best, mut short, mut last) = (None, None, Vec::new());
         for limit in limits() {
             let most = limit * sum as f64 / f64::from(group);

@@ -64,7 +64,7 @@ impl Planner for TorchRec {
         };
         let options = options(&given, node_ranks, &estimator)?;
         let pinned = (0..options.len()).map(|number| given.pinned(number)).collect();
-        let partition = Partition::new(group, node_ranks, task.budget().get(), pinned);
+        let partition = Partition::new(group, node_ranks, task.table_budget().get(), pinned);
         let best = search(&options, partition, self.constants.max_proposals);
         if best.choices.is_empty() {
             return Err(no_plan(&given, &best));
