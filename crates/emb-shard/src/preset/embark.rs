@@ -152,9 +152,6 @@ const ZIPF: f64 = 1.1;
 /// Bytes of a rank for tables: `memory_cap_for_embedding` of `benchmark.sh`.
 const TABLE_BYTES: u64 = 60_000_000_000;
 
-/// Ranks of a DGX H100 have 80 GB.
-const RANK_BYTES: u64 = 80_000_000_000;
-
 /// Dense features, then the widths of the bottom layers.
 const BOTTOM: [u64; 4] = [13, 512, 256, 128];
 
@@ -185,7 +182,7 @@ impl Model {
             gpus: &[8, 16, 32, 64, 128],
             group_ranks: None,
             kinds: None,
-            reserved: Bytes::new(RANK_BYTES - TABLE_BYTES),
+            table_bytes: Some(Bytes::new(TABLE_BYTES)),
             spec,
             inputs,
         }

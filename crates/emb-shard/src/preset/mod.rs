@@ -48,7 +48,7 @@ pub struct Preset {
     gpus: &'static [u32],
     group_ranks: Option<u32>,
     kinds: Option<&'static [Kind]>,
-    reserved: Bytes,
+    table_bytes: Option<Bytes>,
     inputs: Vec<Input>,
 }
 
@@ -141,7 +141,7 @@ impl Preset {
     pub fn constraints(&self, replicas: Option<u32>) -> Constraints {
         Constraints {
             kinds: self.kinds.map(|kinds| kinds.iter().copied().collect()),
-            reserved: self.reserved,
+            table_bytes: self.table_bytes,
             replicas: replicas.map(|replicas| (replicas, Layout::Strided)),
             ..Constraints::default()
         }

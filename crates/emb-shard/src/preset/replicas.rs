@@ -2,9 +2,7 @@
 //! simplest ones that show what was seen.
 
 use super::{Input, Preset};
-use crate::{
-    Access, Batch, Bytes, DenseModel, DenseTime, Kind, TableSpec, ValueType, WorkloadSpec,
-};
+use crate::{Access, Batch, DenseModel, DenseTime, Kind, TableSpec, ValueType, WorkloadSpec};
 
 pub(super) const EXFM: &str = "exfm";
 pub(super) const CTR: &str = "ctr-256";
@@ -82,7 +80,7 @@ pub(super) fn exfm() -> Preset {
         gpus: &[256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
         group_ranks: Some(256),
         kinds: Some(&EXFM_KINDS),
-        reserved: Bytes::new(0),
+        table_bytes: None,
         spec: model.spec(),
         inputs,
     }
@@ -122,7 +120,7 @@ pub(super) fn ctr() -> Preset {
         gpus: &[256],
         group_ranks: None,
         kinds: Some(&CTR_KINDS),
-        reserved: Bytes::new(0),
+        table_bytes: None,
         spec: model.spec(),
         inputs,
     }
