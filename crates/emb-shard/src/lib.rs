@@ -71,6 +71,7 @@ mod build;
 mod cost;
 mod plan;
 mod planner;
+mod preset;
 mod report;
 mod route;
 mod schedule;
@@ -101,6 +102,7 @@ pub use planner::{
     Random, TableExplanation, TableRowWise, Task, TierKind, TierSolution, TierSolver, TieredTable,
     TorchRec, TorchRecConstants, Travel, baselines, explain,
 };
+pub use preset::{Input, Preset};
 pub use report::{RankLoad, Report};
 pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};

@@ -47,7 +47,8 @@ pub enum ReplicaWay {
 /// What the cost model assumes beyond the workload and the topology.
 ///
 /// The rates of a topology are peaks; each is reached to the part that stands here. All are 1 by
-/// default, so that seconds are lower bounds until somebody measures.
+/// default, and no rank is slower than another, so that seconds are lower bounds until somebody
+/// measures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostOptions {
@@ -65,6 +66,16 @@ pub struct CostOptions {
     pub memory_efficiency: f64,
     /// Part of every link's bandwidth that collectives reach, `0..=1`.
     pub link_efficiency: f64,
+    /// Part of a rank's operations a second that a dense model reaches whose operations are counted
+    /// ([`DenseTime::FlopsPerSample`](crate::DenseTime)), `0..=1`.
+    pub compute_efficiency: f64,
+    /// Standard deviation of what a rank takes to compute, as a part of its mean; 0 by default.
+    ///
+    /// Ranks wait for the slowest. Of `W` independent normal times with the mean `m` and the
+    /// deviation `s m` the slowest takes `m (1 + s sqrt(2 ln W))` at most in the mean (maximal
+    /// inequality for sub-Gaussian variables: Boucheron, Lugosi, Massart, Concentration
+    /// Inequalities, theorem 2.5).
+    pub straggling: f64,
 }
 
 impl Default for CostOptions {
@@ -77,6 +88,8 @@ impl Default for CostOptions {
             count_bytes: 0,
             memory_efficiency: 1.0,
             link_efficiency: 1.0,
+            compute_efficiency: 1.0,
+            straggling: 0.0,
         }
     }
 }
@@ -91,6 +104,11 @@ impl CostOptions {
             count_bytes: 8,
             ..Self::default()
         }
+    }
+
+    /// How many times its mean the slowest of `world` ranks computes.
+    pub(super) fn slowest(&self, world: u32) -> f64 {
+        1.0 + self.straggling * (2.0 * f64::from(world).ln()).sqrt()
     }
 }
 

@@ -106,10 +106,13 @@ fn overlapped(ledger: &Ledger<'_>, parts: Parts) -> Parts {
 
 fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
     let topology = ledger.topology;
-    let memory = topology.memory_bandwidth() * ledger.model.options.memory_efficiency;
-    let dense = ledger.workload.dense();
+    let options = &ledger.model.options;
+    // Whoever computes may be the slowest of all.
+    let slowest = options.slowest(topology.world());
+    let memory = topology.memory_bandwidth() * options.memory_efficiency / slowest;
+    let flops = topology.flops() * options.compute_efficiency;
     let mut parts = Parts {
-        dense: dense.seconds_of(ledger.samples, topology.flops()),
+        dense: slowest * ledger.workload.dense().seconds_of(ledger.samples, flops),
         dense_sync: dense_sync(ledger, rank),
         ..Parts::default()
     };

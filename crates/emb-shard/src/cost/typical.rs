@@ -141,7 +141,9 @@ impl Ledger<'_> {
         };
         let total = self.total(table, cut, at)?;
         let rates = &self.rates[at];
-        let memory = self.topology.memory_bandwidth() * self.model.options.memory_efficiency;
+        let options = &self.model.options;
+        let memory = self.topology.memory_bandwidth() * options.memory_efficiency
+            / options.slowest(self.topology.world());
         let group = f64::from(cut.mesh.group_ranks());
         let mut typical = Typical {
             rest: (total.lookup + total.update) / group / memory,

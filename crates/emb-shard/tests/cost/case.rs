@@ -72,6 +72,8 @@ fn options(random: &mut Random) -> CostOptions {
         count_bytes: random.pick(&[0, 8]),
         memory_efficiency: random.pick(&[1.0, 0.7]),
         link_efficiency: random.pick(&[1.0, 0.6]),
+        compute_efficiency: random.pick(&[1.0, 0.4]),
+        straggling: random.pick(&[0.0, 0.1]),
     }
 }
 

@@ -282,8 +282,7 @@ impl Reference<'_> {
             ReplicaSync::Gradients => asked.of_world,
             _ => asked.of_group,
         };
-        let efficiency = self.case.model.options.memory_efficiency;
-        let memory = self.case.topology.memory_bandwidth() * efficiency;
+        let memory = self.memory_bandwidth();
         let rank = &mut self.ranks[owner];
         rank.peak.weights += rows * weights;
         rank.peak.state += rows * state;
@@ -359,8 +358,7 @@ impl Reference<'_> {
             Exchange::Rows => (0.0, asked.lookups),
             _ => (sort(asked.lookups, asked.rows, id), asked.of_rank),
         };
-        let efficiency = self.case.model.options.memory_efficiency;
-        let memory = self.case.topology.memory_bandwidth() * efficiency;
+        let memory = self.memory_bandwidth();
         for &member in members {
             let parts = &mut self.ranks[member].parts;
             parts.lookup += (asked.lookups * sent + asked.bags * row) / memory;
@@ -521,6 +519,17 @@ impl Reference<'_> {
         inner.len() as f64
     }
 
+    /// Of the slowest rank: it computes as long as the slowest of all normal times may take.
+    fn memory_bandwidth(&self) -> f64 {
+        let efficiency = self.case.model.options.memory_efficiency;
+        self.case.topology.memory_bandwidth() * efficiency / self.slowest()
+    }
+
+    fn slowest(&self) -> f64 {
+        let deviations = (2.0 * (self.world as f64).ln()).sqrt();
+        1.0 + deviations * self.case.model.options.straggling
+    }
+
     fn dense(&mut self) {
         let (workload, topology) = (&self.case.workload, &self.case.topology);
         let world = topology.world();
@@ -528,7 +537,8 @@ impl Reference<'_> {
         let model = workload.dense_model();
         let all: Vec<usize> = (0..self.world).collect();
         for rank in 0..self.world {
-            let dense = workload.dense().seconds_of(samples, topology.flops());
+            let flops = topology.flops() * self.case.model.options.compute_efficiency;
+            let dense = workload.dense().seconds_of(samples, flops) * self.slowest();
             let mut parts = Parts { dense, ..Parts::default() };
             let mut left = 1.0;
             for (number, level) in topology.levels().iter().enumerate() {

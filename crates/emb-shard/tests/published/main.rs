@@ -1,0 +1,7 @@
+//! What was published about 2D sparse parallelism and `EMBark`, against the simulator: every figure
+//! with its tolerance, from the presets' inputs alone.
+
+mod common;
+mod embark;
+mod inputs;
+mod replicas;
