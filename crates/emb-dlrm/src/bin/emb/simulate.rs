@@ -5,18 +5,18 @@ use crate::output::{json, note, out, write_file};
 use crate::text::{bytes, count, counted, pairs, percent, seconds, table};
 use emb_dlrm::planning::{Machines, Point, Replicas, Simulation, Simulator, scaling_chart};
 use emb_dlrm::{Error, Result};
-use emb_shard::Preset;
+use emb_shard::{Input, Preset};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     if args.layout.is_some() && args.replicas.iter().all(|&replicas| replicas == Replicas::Auto) {
         return Err(Error::Config("--layout has no effect: give numbers of --replicas".into()));
     }
-    let preset = args.workload.preset();
+    let (workload, preset) = (args.workload.load()?, args.workload.preset());
     let topology = args.topology.as_deref().or_else(|| preset.as_ref().map(|_| "published"));
     let Some(topology) = topology else {
         return Err(Error::Config("--topology is missing: as in --topology dgx-h100".into()));
     };
-    let (workload, machines) = (args.workload.load()?, Machines::read(topology)?);
+    let machines = Machines::read(topology)?;
     let planner = args.planner.planner(preset.as_ref(), &machines)?;
     let simulator = Simulator {
         workload: &workload,
@@ -125,25 +125,31 @@ fn points(simulation: &Simulation) -> String {
 /// Every number that a preset and its machines are made of, and where it comes from.
 fn inputs(preset: &Preset) -> String {
     let hardware = Preset::hardware();
-    let rows: Vec<Vec<String>> = hardware
-        .iter()
-        .chain(preset.inputs())
+    let all = || hardware.iter().chain(preset.inputs());
+    let value = |input: &Input| match input.value {
+        value if (1e-3..1e6).contains(&value) || value == 0.0 => format!("{value}"),
+        value => format!("{value:e}"),
+    };
+    // Words stand to the left.
+    let width = |text: fn(&Input) -> usize| all().map(text).max().unwrap_or(0);
+    let (names, sources) = (width(|input| input.name.len()), width(|input| input.source.len()));
+    let units = width(|input| input.unit.len());
+    let line = |name: &str, value: String, unit: &str, is: &str, source: &str| {
+        vec![
+            format!("{name:<names$}"),
+            value,
+            format!("{unit:<units$}"),
+            format!("{is:<9}"),
+            format!("{source:<sources$}"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all()
         .map(|input| {
-            let known = if input.assumed { "assumed" } else { "published" };
-            vec![
-                format!("{:<44}", input.name),
-                format!("{} {}", input.value, input.unit),
-                format!("{known:<9}"),
-                format!("{:<60}", input.source),
-            ]
+            let is = if input.assumed { "assumed" } else { "published" };
+            line(input.name, value(input), input.unit, is, input.source)
         })
         .collect();
-    let titles = [
-        format!("{:<44}", "input"),
-        "value".to_owned(),
-        format!("{:<9}", "is"),
-        format!("{:<60}", "source"),
-    ];
+    let titles = line("input", "value".to_owned(), "unit", "is", "source");
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     format!("\n{}, {}\n\n{}", preset.name(), preset.title(), table(&titles, &rows))
 }
