@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const FORMAT: &str = "emb-checkpoint";
 const VERSION: u32 = 1;
@@ -193,6 +194,9 @@ fn is_ours(name: &str) -> bool {
     number(step) && number(again)
 }
 
+/// Names of probes differ within a process.
+static PROBES: AtomicU64 = AtomicU64::new(0);
+
 /// Makes sure, before any training, that a checkpoint can be written to `dir`: creates it, writes
 /// and removes a file, and refuses a folder whose manifest is another program's.
 ///
@@ -205,7 +209,9 @@ pub fn prepare(dir: &Path, options: &Options) -> Result<()> {
         return Err(Error::checkpoint(dir, "the path is not valid UTF-8"));
     }
     std::fs::create_dir_all(dir).map_err(Error::io("creating", dir))?;
-    let probe = dir.join("manifest.json.partial");
+    // A name of its own: another run may be writing its files here.
+    let number = PROBES.fetch_add(1, Ordering::Relaxed);
+    let probe = dir.join(format!("writable-{}-{number}.partial", std::process::id()));
     std::fs::write(&probe, b"").map_err(Error::io("writing", &probe))?;
     std::fs::remove_file(&probe).map_err(Error::io("removing", &probe))?;
     let manifest = dir.join("manifest.json");

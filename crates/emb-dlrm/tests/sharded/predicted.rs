@@ -1,7 +1,7 @@
 //! The cost model of plans against what collectives count.
 
 use crate::replicas::{touched_rows, weights};
-use crate::support::{Model, Random, Upstream, cpu};
+use crate::support::{Model, Random, Upstream, cases, cpu};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::Error;
 use emb_kernels::{Jagged, Pooling};
@@ -9,14 +9,14 @@ use emb_optim::{Extent, RuleKind};
 use emb_shard::{
     Access, Batch, CostModel, CostOptions, Estimate, Layout, LevelBytes, LevelSpec, Mesh,
     NodeSplit, PlaceOptions, Placement, Plan, PlanBuilder, RankEstimate, ReplicaSync, RowCut,
-    StateBytes, StepModel, TableSpec, Topology, TopologySpec, UnitRanks, Workload, WorkloadSpec,
+    StepModel, TableSpec, Topology, TopologySpec, UnitRanks, Workload, WorkloadSpec,
 };
 
 /// Samples of a rank: enough that the mean of the steps is near what is expected.
 const BATCH: usize = 256;
 
 /// A multiple of every period of a sync.
-const STEPS: usize = 8;
+const STEPS: usize = 32;
 
 /// How the ids of a table are drawn.
 struct Law {
@@ -26,6 +26,7 @@ struct Law {
     rows: Vec<i64>,
     /// Bags have up to twice as many ids.
     pooling_factor: usize,
+    uniform: bool,
 }
 
 struct Case {
@@ -56,7 +57,7 @@ impl Law {
         for end in (1..order.len()).rev() {
             order.swap(end, random.below(end + 1));
         }
-        Self { sums, rows: order, pooling_factor: 1 + random.below(4) }
+        Self { sums, rows: order, pooling_factor: 1 + random.below(4), uniform: exponent == 0.0 }
     }
 
     fn id(&self, random: &mut Random) -> i64 {
@@ -70,7 +71,7 @@ impl Case {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let kind = random.pick(&RuleKind::ALL);
-        let shapes: Vec<_> = (0..1 + random.below(4))
+        let shapes: Vec<_> = (0..=random.below(4))
             .map(|_| {
                 let rows = random.pick(&[3_u64, 40, 700, 3000]);
                 (rows, random.pick(&[4, 10, 16, 33]), 1 + random.below(2))
@@ -219,33 +220,44 @@ fn plan(random: &mut Random, workload: &Workload, world: u32, node_ranks: u32) -
     builder.build(workload.tables()).expect("a plan")
 }
 
+/// One of the kinds of bytes.
+type OneKind = fn(&Bytes) -> f64;
+
+/// Bytes by what they are for and how far they go.
+const KINDS: [(&str, OneKind); 4] = [
+    ("exchanged inside nodes", |bytes| bytes.exchanged[0]),
+    ("exchanged between nodes", |bytes| bytes.exchanged[1]),
+    ("synced inside nodes", |bytes| bytes.synced[0]),
+    ("synced between nodes", |bytes| bytes.synced[1]),
+];
+
 #[test]
 fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
-    let mut worst: f64 = 0.0;
-    for seed in 0..crate::support::cases(30) {
+    let mut faults = Vec::new();
+    for seed in 0..cases(30) {
         let case = Case::new(seed);
         let (predicted, counted) = (case.predicted(), case.counted(seed));
-        let sum = |ranks: &[Bytes], of: fn(&Bytes) -> f64| {
-            ranks.iter().map(of).sum::<f64>() / ranks.len() as f64
-        };
-        let kinds: [(&str, fn(&Bytes) -> f64); 4] = [
-            ("exchanged inside nodes", |bytes| bytes.exchanged[0]),
-            ("exchanged between nodes", |bytes| bytes.exchanged[1]),
-            ("synced inside nodes", |bytes| bytes.synced[0]),
-            ("synced between nodes", |bytes| bytes.synced[1]),
-        ];
-        for (name, of) in kinds {
-            let (predicted, counted) = (sum(&predicted, of), sum(&counted, of));
-            let apart = (predicted - counted).abs() / counted.max(1.0);
-            eprintln!(
-                "seed {seed}, {name}: predicted {predicted:.0}, counted {counted:.0} {:.2} %",
-                100.0 * apart
-            );
-            if apart > 0.02 {
-                eprintln!("{}", case.plan);
+        for (name, of) in KINDS {
+            let mean = |ranks: &[Bytes]| ranks.iter().map(of).sum::<f64>() / ranks.len() as f64;
+            let most = |ranks: &[Bytes]| ranks.iter().map(of).fold(0.0, f64::max);
+            for (who, predicted, counted) in [
+                ("mean", mean(&predicted), mean(&counted)),
+                ("busiest", most(&predicted), most(&counted)),
+            ] {
+                let apart = (predicted - counted).abs() / counted.max(1.0);
+                let line = format!(
+                    "seed {seed}, {who} rank, {name}: {predicted:.0} predicted, {counted:.0} \
+                     counted, {:.2} % apart",
+                    100.0 * apart
+                );
+                eprintln!("{line}");
+                // Which owner has the hot rows, where there are any, no plan knows.
+                let known = who == "mean" || case.laws.iter().all(|law| law.uniform);
+                if apart > 0.02 && known {
+                    faults.push(format!("{line}\n{}", case.plan));
+                }
             }
-            worst = worst.max(apart);
         }
     }
-    assert!(worst <= 0.02, "{worst}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -8,12 +8,16 @@ use crate::{Exchange, Path, Per, ReplicaSync, Tier};
 pub(super) struct Classes {
     exchanges: Vec<(Exchange, u32)>,
     syncs: Vec<(ReplicaSync, u32)>,
+    /// Of tiers whose owners tell each other statistics.
+    statistics: Vec<(Exchange, u32)>,
 }
 
 /// Collectives of a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Collectives {
     scopes: [Runs; 3],
+    /// In which owners of columns tell each other statistics of rows.
+    pub(super) statistics: f64,
     /// Of replicas, in sums: each sends as many messages one after the other as two that gather or
     /// scatter. A sync every few steps counts as its part.
     pub(super) sums: f64,
@@ -30,9 +34,12 @@ pub(super) struct Runs {
 
 impl Classes {
     /// Counts a tier in (`sign` above 0) or out.
-    pub(super) fn change(&mut self, tier: &Tier, sign: f64) {
+    pub(super) fn change(&mut self, tier: &Tier, statistics: bool, sign: f64) {
         change(&mut self.exchanges, tier.exchange, sign);
         change(&mut self.syncs, tier.sync, sign);
+        if statistics {
+            change(&mut self.statistics, tier.exchange, sign);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,7 +48,8 @@ impl Classes {
 
     /// As [`Plan::schedule`](crate::Plan::schedule) has them.
     pub(super) fn collectives(&self) -> Collectives {
-        let mut all = Collectives::default();
+        let mut all =
+            Collectives { statistics: self.statistics.len() as f64, ..Collectives::default() };
         for (exchange, _) in &self.exchanges {
             let [flat, node, rail] = &mut all.scopes;
             match exchange {

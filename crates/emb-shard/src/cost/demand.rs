@@ -131,7 +131,7 @@ fn share(frequencies: &RowFrequencies, start: u64, end: u64) -> f64 {
 }
 
 /// Parts that have their rows from anywhere in the order of frequency: as many of the hottest rows
-/// as there are parts go to one part each, from part `first` on, the rest is even.
+/// as there are parts go to one part each, from part `first` on, the others are even.
 ///
 /// That is what a modulo map does to rows in the order of frequency, and about what any map does
 /// to rows in an order that has nothing to do with it.
@@ -153,7 +153,8 @@ fn spread(
     if used.len() < 2 || all <= 0.0 {
         return Ok(parts);
     }
-    let hot = (used.len() as u64).min(rows.rows());
+    // Every part that is used has a row or more.
+    let hot = used.len() as u64;
     let mut taken = 0.0;
     let mut shares = Vec::with_capacity(used.len());
     for rank in 0..hot {
@@ -161,12 +162,11 @@ fn spread(
         taken += share;
         shares.push(share);
     }
-    let rest = (1.0 - taken).max(0.0);
-    for part in &mut parts {
-        part.lookups *= rest;
-    }
+    let others = (rows.rows() - hot).max(1) as f64;
+    let each = (1.0 - taken).max(0.0) / others;
     for (rank, share) in shares.into_iter().enumerate() {
-        parts[used[(first + rank) % used.len()]].lookups += share;
+        let part = &mut parts[used[(first + rank) % used.len()]];
+        part.lookups = share + (part.rows - 1) as f64 * each;
     }
     Ok(parts)
 }

@@ -6,7 +6,8 @@ use super::load::Load;
 use super::model::StepModel;
 use super::price;
 use super::shape::MeshShape;
-use super::shard::{Adding, Loads};
+use super::shard::{Adding, Loads, shares_statistics};
+use super::statistics::Statistics;
 use super::typical::MeshRates;
 use super::volume::Volumes;
 use super::{Estimate, Parts};
@@ -182,11 +183,11 @@ impl<'a> Ledger<'a> {
             Adding { workload, shape, table, tier, ordered, samples, options, sign }
                 .run(&mut self.demands, loads)?;
             *stale = true;
-            classes.change(tier, sign);
+            let table = &workload.tables().tables()[table];
+            classes.change(tier, shares_statistics(table, tier), sign);
             if classes.is_empty() {
                 // Else what is left of sums would stay.
-                loads.positions.fill(Load::default());
-                loads.each = Load::default();
+                loads.clear();
             }
         }
         Ok(())
@@ -200,7 +201,7 @@ impl<'a> Ledger<'a> {
         let positions = vec![Load::default(); mesh.group_ranks() as usize];
         self.meshes.push(Placed {
             shape: MeshShape::new(mesh, self.node_ranks, self.topology)?,
-            loads: Loads { positions, each: Load::default() },
+            loads: Loads { positions, each: Load::default(), statistics: Statistics::default() },
             volumes: Volumes::default(),
             classes: Classes::default(),
             collectives: Collectives::default(),

@@ -21,6 +21,7 @@ mod options;
 mod price;
 mod shape;
 mod shard;
+mod statistics;
 mod tiers;
 mod typical;
 mod volume;

@@ -28,6 +28,9 @@ pub trait CostModel {
 ///   rows              n s k                n s d e                every pair of the group
 /// ```
 ///
+/// Where columns are cut and the rule keeps state by row, owners of the same rows tell each other
+/// 8 bytes for each that was touched, as part of the backward exchange.
+///
 /// A part of the step takes as long as its slowest rank: collectives stand between the parts, in
 /// which everybody waits for everybody. In a part a rank's seconds are bytes by bandwidth, level
 /// after level (`FlexShard` reconstruction: costs of levels add up), and one latency for each

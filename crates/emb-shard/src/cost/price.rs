@@ -125,7 +125,7 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
         parts.id_exchange += ids;
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
-        parts.backward_exchange += outputs;
+        parts.backward_exchange += outputs + statistics(ledger, placed, place, bytes);
         parts.replica_sync += sync(ledger, placed, place, own);
     }
     parts
@@ -160,6 +160,28 @@ fn exchange(
     (ids, outputs)
 }
 
+/// Seconds in which owners of columns tell each other statistics of rows.
+fn statistics(
+    ledger: &Ledger<'_>,
+    placed: &Placed,
+    place: usize,
+    bytes: fn(Traffic) -> f64,
+) -> f64 {
+    let runs = placed.collectives.statistics;
+    if runs == 0.0 {
+        return 0.0;
+    }
+    let (mut all, mut latency) = (0.0, 0.0);
+    for (number, level) in ledger.topology.levels().iter().enumerate() {
+        let traffic = placed.loads.statistics.of(&placed.shape, number, place);
+        all += seconds(ledger, number, traffic, bytes);
+        if traffic.peers > 0 {
+            latency = level.latency();
+        }
+    }
+    all + runs * latency
+}
+
 fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffic) -> f64) -> f64 {
     if traffic.peers == 0 {
         return 0.0;
@@ -171,7 +193,7 @@ fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffi
 /// What a rank tells a peer of an exchange before ids: samples, ids, whether they have weights.
 const COUNTS: f64 = 3.0;
 
-/// Bytes that a rank exchanges over one level: ids, outputs and their gradients.
+/// Bytes that a rank exchanges over one level: ids, outputs, their gradients, statistics of rows.
 fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     let mut bytes = LevelBytes::default();
     for placed in &ledger.meshes {
@@ -185,6 +207,11 @@ fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
                 + counts * f64::from(volume.ids.peers);
             bytes.sent += volume.ids.sent + both;
             bytes.received += volume.ids.received + both;
+        }
+        if placed.collectives.statistics > 0.0 {
+            let told = placed.loads.statistics.of(&placed.shape, level, place);
+            bytes.sent += told.sent;
+            bytes.received += told.received;
         }
     }
     bytes

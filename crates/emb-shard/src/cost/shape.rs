@@ -21,7 +21,7 @@ pub(super) struct MeshShape {
     runs: Vec<Vec<Run>>,
     /// `[levels][W]`, likewise: the ranks of the replica set that are in one unit with it.
     copies: Vec<Vec<Copies>>,
-    /// Whether all groups lie alike.
+    /// Whether all groups lie alike: among their own ranks, replicas, and all others.
     pub(super) alike: bool,
 }
 
@@ -55,7 +55,9 @@ impl MeshShape {
     pub(super) fn new(mesh: Mesh, node_ranks: u32, topology: &Topology) -> Result<Self> {
         let split = NodeSplit::new(mesh, node_ranks)?;
         let part = split.map_or(mesh.group_ranks(), |split| split.part_ranks());
-        let (mut runs, mut copies, mut units) = (Vec::new(), Vec::new(), None);
+        // Groups of one: where a rank is among all others.
+        let each = Mesh::new(mesh.world(), 1, mesh.layout())?;
+        let (mut runs, mut copies, mut all, mut units) = (Vec::new(), Vec::new(), Vec::new(), None);
         for level in topology.levels() {
             let mut unit = vec![0; mesh.world() as usize];
             for number in 0..level.units() {
@@ -65,13 +67,20 @@ impl MeshShape {
             }
             runs.push(level_runs(mesh, &unit));
             copies.push(level_copies(mesh, &unit, copies.last().zip(units.as_ref())));
+            all.push(level_copies(each, &unit, all.last().zip(units.as_ref())));
             units = Some(unit);
         }
-        let mut shape = Self { mesh, part, runs, copies, alike: true };
         let group = mesh.group_ranks() as usize;
-        shape.alike = shape.runs.iter().all(|runs| runs.chunks(group).all(|g| *g == runs[..group]))
-            && shape.copies.iter().all(|own| own.chunks(group).all(|g| *g == own[..group]));
-        Ok(shape)
+        let same = |number, position| {
+            let (rank, first) = (mesh.rank_at(number, position), mesh.rank_at(0, position));
+            all.iter().all(|all| all[rank.index()] == all[first.index()])
+        };
+        let mut places = (0..mesh.replicas())
+            .flat_map(|number| (0..mesh.group_ranks()).map(move |position| (number, position)));
+        let alike = runs.iter().all(|runs| runs.chunks(group).all(|g| *g == runs[..group]))
+            && copies.iter().all(|own| own.chunks(group).all(|g| *g == own[..group]))
+            && places.all(|(number, position)| same(number, position));
+        Ok(Self { mesh, part, runs, copies, alike })
     }
 
     /// Group and position of a rank, as one number.
@@ -79,6 +88,11 @@ impl MeshShape {
         let (group, set) = self.mesh.place_of(Rank::new(rank));
         let position = set.get() as usize;
         ((group.get() * self.mesh.group_ranks()) as usize + position, position)
+    }
+
+    /// Levels of the topology.
+    pub(super) fn levels(&self) -> usize {
+        self.runs.len()
     }
 
     /// The positions in one unit of `level` with the rank at `place`.

@@ -4,6 +4,7 @@ use super::demand::{Askers, Demand, Demands, Part};
 use super::load::{Channel, Load};
 use super::options::{LEAST_ROW_BYTES, POSITION_BYTES, SORT_BITS};
 use super::shape::MeshShape;
+use super::statistics::{STATISTIC_BYTES, Statistics};
 use super::{CostOptions, GradientSum, ReplicaWay};
 use crate::{
     Block, Exchange, Path, Per, ReplicaSync, Result, RowMapKind, RowRange, Table, TableId, Tier,
@@ -19,6 +20,16 @@ pub(super) struct Loads {
     /// Of every rank, whatever it owns: rows that arrive are pooled, gradients that leave are
     /// summed.
     pub(super) each: Load,
+    /// Between owners of columns of the same rows.
+    pub(super) statistics: Statistics,
+}
+
+impl Loads {
+    /// Nothing is loaded any more.
+    pub(super) fn clear(&mut self) {
+        self.positions.fill(Load::default());
+        (self.each, self.statistics) = (Load::default(), Statistics::default());
+    }
 }
 
 /// A tier on its way into the loads.
@@ -56,6 +67,7 @@ impl Adding<'_> {
         let askers = Askers::of(self.shape, self.tier.sync);
         let (workload, rows) = (self.workload, self.tier.rows);
         let demand = demands.of(workload, self.table, rows, self.samples, askers)?;
+        let mut by_block = Vec::with_capacity(self.tier.blocks.len());
         for block in &self.tier.blocks {
             let width = block.columns.columns();
             let asked = self.asked(demands, askers, demand, block)?;
@@ -64,8 +76,42 @@ impl Adding<'_> {
                 loads.positions[owner as usize] += load.times(self.sign);
             }
             self.block(width, &asked, demand, loads);
+            by_block.push(asked);
+        }
+        if shares_statistics(self.shape_of_table(), self.tier) {
+            self.statistics(&by_block, &mut loads.statistics);
         }
         Ok(())
+    }
+
+    /// Every owner tells the owners of the other columns the statistics of its touched rows.
+    fn statistics(&self, by_block: &[Vec<(u32, u64, Asked)>], statistics: &mut Statistics) {
+        let blocks = self.tier.blocks.iter().zip(by_block);
+        for (number, (block, asked)) in blocks.enumerate() {
+            let others = self.tier.blocks.iter().zip(by_block).enumerate();
+            for (_, (other, told)) in others.filter(|(other, _)| *other != number) {
+                for (part, (owner, _, asked)) in asked.iter().enumerate() {
+                    let bytes = self.sign * self.touched(*asked) * STATISTIC_BYTES;
+                    if other.map == block.map {
+                        statistics.add(self.shape, (*owner, told[part].0), bytes);
+                        continue;
+                    }
+                    // Rows that are cut in another way are with all owners.
+                    for (to, rows, _) in told {
+                        let some = bytes * *rows as f64 / self.tier.rows.rows() as f64;
+                        statistics.add(self.shape, (*owner, *to), some);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows that an owner updates.
+    fn touched(&self, asked: Asked) -> f64 {
+        match self.tier.sync {
+            ReplicaSync::Gradients => asked.of_world,
+            _ => asked.of_group,
+        }
     }
 
     /// Owner, rows and what is asked of every part of a column block that has rows.
@@ -165,10 +211,7 @@ impl Adding<'_> {
         let weight_row = width as f64 * f64::from(table.element_bytes());
         let state = table.state();
         let state_row = f64::from(state.per_row) + width as f64 * f64::from(state.per_element);
-        let touched = match self.tier.sync {
-            ReplicaSync::Gradients => asked.of_world,
-            _ => asked.of_group,
-        };
+        let touched = self.touched(asked);
         let averaged_row = state_row
             + match self.options.replica_way {
                 ReplicaWay::Rings => weight_row,
@@ -317,6 +360,12 @@ impl Asked {
             of_world_since: distinct(demand.of_world_since),
         }
     }
+}
+
+/// Whether owners of columns tell each other statistics: where the rule keeps state by row, which
+/// only rules do that need the whole row.
+pub(super) fn shares_statistics(table: &Table, tier: &Tier) -> bool {
+    tier.blocks.len() > 1 && table.state().per_row > 0
 }
 
 /// Bytes that a radix sort of `ids` ids of `rows` rows moves: every pass reads and writes each id

@@ -130,10 +130,10 @@ pub(crate) fn workload(random: &mut Random, samples: u64) -> Workload {
     spec.dense_model.gradient_bytes = random.pick(&[0, 5_000_000]);
     spec.dense_model =
         DenseModel { memory_bytes: 7, memory_bytes_per_sample: 3, ..spec.dense_model };
-    for number in 0..1 + random.below(6) {
+    for number in 0..=random.below(6) {
         let rows = random.pick(&[1, 2, 7, 100, 5_000, 1_000_000]);
         let name = format!("t{number}");
-        let features = (0..1 + random.below(2)).map(|f| format!("{name}f{f}")).collect();
+        let features = (0..=random.below(2)).map(|f| format!("{name}f{f}")).collect();
         let counted = (1..=rows.min(60)).map(|row| 1000 / row);
         let access = [
             Access::Uniform,
@@ -228,13 +228,12 @@ fn exchange(random: &mut Random, table: &Table, mesh: Mesh, node_ranks: u32) -> 
     if even {
         all.push(Exchange::Unique { per: Per::Node });
     }
-    match table.pooling() {
-        Pooling::None => all.push(Exchange::Rows),
-        _ => {
-            all.push(Exchange::Reduce { over: Path::Flat });
-            if even {
-                all.push(Exchange::Reduce { over: Path::Hierarchical });
-            }
+    if table.pooling() == Pooling::None {
+        all.push(Exchange::Rows);
+    } else {
+        all.push(Exchange::Reduce { over: Path::Flat });
+        if even {
+            all.push(Exchange::Reduce { over: Path::Hierarchical });
         }
     }
     random.pick(&all)

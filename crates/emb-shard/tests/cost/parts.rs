@@ -83,7 +83,7 @@ impl Asking<'_> {
         let shuffled = matches!(block.map.kind(), RowMapKind::Permuted { .. });
         let turn = if ordered && !shuffled { 0 } else { self.table.get() as usize };
         let tier = self.rows(first, self.tier.rows.end());
-        // One of the hottest rows for every part, the others in proportion to rows.
+        // One of the hottest rows for every part; the parts have the others in proportion.
         let mut hot = vec![0.0; owned.len()];
         if owned.len() > 1 {
             for rank in 0..tier.rows.min(owned.len() as u64) {
@@ -98,8 +98,14 @@ impl Asking<'_> {
             .zip(hot)
             .map(|(&(_, owner, rows), hot)| {
                 let even = rows as f64 / tier.rows as f64;
-                let own =
-                    if mine > 0.0 { ((mine - all).max(0.0) * even + hot) / mine } else { even };
+                // The others are as often looked up as one another.
+                let others = if owned.len() > 1 { owned.len() as u64 } else { 0 };
+                let cold = (mine - all).max(0.0) / (tier.rows - others).max(1) as f64;
+                let mut own = even;
+                if mine > 0.0 {
+                    let of_part = rows - u64::from(others > 0);
+                    own = (of_part as f64 * cold + hot) / mine;
+                }
                 let least = |distinct: f64| (distinct * even).min(rows as f64);
                 let asked = Asked {
                     rows,

@@ -29,6 +29,8 @@ pub(crate) struct Reference<'a> {
     case: &'a Case,
     world: usize,
     pairs: Vec<Pairs>,
+    /// By mesh: statistics of rows from rank to rank, and of which exchanges.
+    statistics: Vec<(Mesh, Vec<Vec<f64>>, Vec<Exchange>)>,
     syncs: Vec<(Mesh, ReplicaSync)>,
     /// By mesh and rank: bytes to be summed, bytes told to every other replica.
     replicas: Vec<(Mesh, Vec<(f64, f64)>)>,
@@ -47,6 +49,7 @@ pub(crate) fn reference(case: &Case) -> Vec<RankEstimate> {
         case,
         world: world as usize,
         pairs: Vec::new(),
+        statistics: Vec::new(),
         syncs: Vec::new(),
         replicas: Vec::new(),
         ranks: (0..world).map(rank).collect(),
@@ -57,6 +60,7 @@ pub(crate) fn reference(case: &Case) -> Vec<RankEstimate> {
         }
     }
     reference.travel();
+    reference.tell();
     reference.agree();
     reference.dense();
     reference.ranks
@@ -121,7 +125,8 @@ impl Reference<'_> {
                     self.part(tier, width, owner, &members, asked);
                     self.owner(table, tier, width, owner, asked);
                 }
-                self.sums_of_nodes(&asking, block, width, &members, &parts);
+                self.sums_of_nodes(&asking, width, &members, &parts);
+                self.statistics(&asking, block, &members, &parts);
                 self.arrived(&asking, width, &members);
             }
         }
@@ -187,11 +192,53 @@ impl Reference<'_> {
         }
     }
 
+    /// Owners of other columns of the same rows are told 8 bytes for each touched row.
+    fn statistics(
+        &mut self,
+        asking: &Asking<'_>,
+        block: &Block,
+        members: &[usize],
+        parts: &[(u32, Asked)],
+    ) {
+        let (mesh, exchange) = (asking.tier.mesh, asking.tier.exchange);
+        let table = &self.case.workload.tables().tables()[asking.table];
+        if asking.tier.blocks.len() == 1 || table.state().per_row == 0 {
+            return;
+        }
+        let found = self.statistics.iter().position(|(of, ..)| *of == mesh);
+        let at = found.unwrap_or_else(|| {
+            self.statistics.push((mesh, vec![vec![0.0; self.world]; self.world], Vec::new()));
+            self.statistics.len() - 1
+        });
+        let (_, bytes, exchanges) = &mut self.statistics[at];
+        if !exchanges.contains(&exchange) {
+            exchanges.push(exchange);
+        }
+        for other in asking.tier.blocks.iter().filter(|other| other.columns != block.columns) {
+            let told = asking.parts(other);
+            for (part, (position, asked)) in parts.iter().enumerate() {
+                let touched = match asking.tier.sync {
+                    ReplicaSync::Gradients => asked.of_world,
+                    _ => asked.of_group,
+                };
+                for (number, (to, theirs)) in told.iter().enumerate() {
+                    let same = other.map == block.map;
+                    let some = if same {
+                        f64::from(u8::from(number == part))
+                    } else {
+                        theirs.rows as f64 / asking.tier.rows.rows() as f64
+                    };
+                    bytes[members[*position as usize]][members[*to as usize]] +=
+                        8.0 * touched * some;
+                }
+            }
+        }
+    }
+
     /// One sum a bag leaves a node that has owners, to the ranks on the rail.
     fn sums_of_nodes(
         &mut self,
         asking: &Asking<'_>,
-        _block: &Block,
         width: usize,
         members: &[usize],
         parts: &[(u32, Asked)],
@@ -336,6 +383,34 @@ impl Reference<'_> {
         }
     }
 
+    fn tell(&mut self) {
+        let (topology, options) = (&self.case.topology, &self.case.model.options);
+        for (mesh, pairs, exchanges) in std::mem::take(&mut self.statistics) {
+            for (rank, row) in pairs.iter().enumerate() {
+                let peers = self.peers(mesh, Scope::Group, rank);
+                let mut last = 0.0;
+                for (number, level) in topology.levels().iter().enumerate() {
+                    let over = Some(LevelId::new(number as u32));
+                    let near = peers.iter().filter(|&&peer| self.level(rank, peer) == over);
+                    let near: Vec<usize> = near.copied().collect();
+                    if near.is_empty() {
+                        continue;
+                    }
+                    let sent: f64 = near.iter().map(|&peer| row[peer]).sum();
+                    let received: f64 = near.iter().map(|&peer| pairs[peer][rank]).sum();
+                    let bandwidth = level.all_to_all_bandwidth(near.len() as u32);
+                    let rank = &mut self.ranks[rank];
+                    rank.parts.backward_exchange +=
+                        sent.max(received) / (bandwidth * options.link_efficiency);
+                    rank.exchanged[number].sent += sent;
+                    rank.exchanged[number].received += received;
+                    last = level.latency();
+                }
+                self.ranks[rank].parts.backward_exchange += last * exchanges.len() as f64;
+            }
+        }
+    }
+
     fn travel_of(&mut self, pairs: &Pairs, rank: usize, peers: &[usize]) {
         let (topology, options) = (&self.case.topology, &self.case.model.options);
         // Collectives, and the counts that some of them are led by.
@@ -398,19 +473,20 @@ impl Reference<'_> {
             }
             for (rank, &(reduced, gathered)) in bytes.iter().enumerate() {
                 let set = mesh.replica_set_of(Rank::new(rank as u32)).expect("a rank");
-                let all = mesh.replica_members(set).expect("a set").map(number).collect();
-                self.agree_of(rank, all, (reduced, gathered), sums);
+                let all: Vec<usize> =
+                    mesh.replica_members(set).expect("a set").map(number).collect();
+                self.agree_of(rank, &all, (reduced, gathered), sums);
             }
         }
     }
 
-    fn agree_of(&mut self, rank: usize, all: Vec<usize>, bytes: (f64, f64), sums: f64) {
+    fn agree_of(&mut self, rank: usize, all: &[usize], bytes: (f64, f64), sums: f64) {
         let (topology, options) = (&self.case.topology, &self.case.model.options);
         let mut left = 1.0;
         for (number, level) in topology.levels().iter().enumerate() {
             let over = LevelId::new(number as u32);
             let others = all.iter().filter(|&&other| self.level(rank, other) == Some(over)).count();
-            let units = self.units(rank, &all, number);
+            let units = self.units(rank, all, number);
             let sum = match options.replica_way {
                 ReplicaWay::Rings => 2.0 * (units - 1.0) / units * left,
                 ReplicaWay::Direct => 2.0 * others as f64 / all.len() as f64,
@@ -461,9 +537,9 @@ impl Reference<'_> {
         let model = workload.dense_model();
         let all: Vec<usize> = (0..self.world).collect();
         for rank in 0..self.world {
-            let mut parts = Parts::default();
             let flops = topology.flops() * self.case.model.options.compute_efficiency;
-            parts.dense = workload.dense().seconds_of(samples, flops) * self.slowest();
+            let dense = workload.dense().seconds_of(samples, flops) * self.slowest();
+            let mut parts = Parts { dense, ..Parts::default() };
             let mut left = 1.0;
             for (number, level) in topology.levels().iter().enumerate() {
                 let units = self.units(rank, &all, number);

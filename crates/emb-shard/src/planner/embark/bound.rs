@@ -72,15 +72,16 @@ fn partition(most: u32, holds: &dyn Fn(&u32) -> bool) -> Option<u32> {
     Some(low)
 }
 
-/// The coarsest shape of a table with pieces that fit and cost at most `cost`, or nearly so where
-/// none does: fewest row splits, then fewest column blocks.
-pub(super) fn coarsest(problem: &Problem<'_>, number: usize, cost: f64) -> Shape {
+/// The coarsest shape of a table: fewest row splits with which its narrowest block fits and costs
+/// at most `cost`, then fewest column blocks that fit and cost at most `block_cost`; or nearly so
+/// where there is none.
+pub(super) fn coarsest(problem: &Problem<'_>, number: usize, cost: f64, block_cost: f64) -> Shape {
     let item = &problem.items[number];
     let room = problem.room();
     let good = |shape: Shape| {
         let columns = item.widest(shape.blocks);
         problem.bytes(number, columns, shape.splits) <= room
-            && problem.cost(number, columns, shape.splits) <= cost
+            && problem.cost(number, columns, shape.splits) <= block_cost
     };
     if let Some(shapes) = &item.freedom.shapes {
         let last = shapes[shapes.len() - 1];

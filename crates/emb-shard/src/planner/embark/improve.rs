@@ -11,8 +11,16 @@ use crate::Result;
 /// fewest row splits that a target allows, so that few targets give all shapes worth a try.
 const TARGETS: [f64; 8] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, f64::INFINITY];
 
+/// Parts of the target that a column block may cost at first: coarse blocks cut few tables, fine
+/// ones leave smaller gaps.
+const BLOCKS: [f64; 4] = [1.0, 0.5, 0.25, 0.0];
+
 /// As close to the lower bound as no difference can be seen.
 const CLOSE: f64 = 1e-4;
+
+/// So close to the lower bound that finer column blocks, each of which needs all ids of its table,
+/// are not worth it.
+const GOOD: f64 = 0.01;
 
 /// A move must save this part of the lower bound.
 const LEAST_GAIN: f64 = 1e-7;
@@ -32,20 +40,20 @@ pub(super) fn converge(problem: &Problem<'_>, published: Option<Vec<Piece>>) -> 
     if let Some(state) = &start {
         search.offer(state.clone());
     }
-    let mut before = None;
-    for target in TARGETS {
-        if search.close() {
-            break;
+    let mut tried = Vec::new();
+    for (blocks, target) in BLOCKS.iter().flat_map(|part| TARGETS.map(|target| (*part, target))) {
+        if search.within(if blocks < 1.0 { GOOD } else { CLOSE }) {
+            continue;
         }
-        let shapes = pack::shapes(problem, bound * target);
-        if before.as_ref() != Some(&shapes) {
+        let shapes = pack::shapes(problem, bound * target, bound * target * blocks);
+        if !tried.contains(&shapes) {
             if let Ok(state) = pack::by_cost(problem, &shapes) {
                 search.improve(state);
             }
-            before = Some(shapes);
+            tried.push(shapes);
         }
     }
-    if let Some(state) = start.filter(|_| !search.close()) {
+    if let Some(state) = start.filter(|_| !search.within(CLOSE)) {
         search.improve(state);
     }
     if search.best.is_none() {
@@ -62,8 +70,9 @@ struct Search {
 }
 
 impl Search {
-    fn close(&self) -> bool {
-        self.best.as_ref().is_some_and(|(cost, _)| *cost <= self.bound * (1.0 + CLOSE))
+    /// Whether the best is above the lower bound by no more than this part of it.
+    fn within(&self, part: f64) -> bool {
+        self.best.as_ref().is_some_and(|(cost, _)| *cost <= self.bound * (1.0 + part))
     }
 
     /// Moves pieces until nothing helps.

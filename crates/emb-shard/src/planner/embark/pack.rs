@@ -21,9 +21,10 @@ struct Block {
     tried: (usize, u32),
 }
 
-/// The shape of every table whose pieces cost at most `cost`.
-pub(super) fn shapes(problem: &Problem<'_>, cost: f64) -> Vec<Shape> {
-    (0..problem.items.len()).map(|item| coarsest(problem, item, cost)).collect()
+/// The shape of every table, its rows split for a target cost and its columns cut into blocks that
+/// cost at most `block_cost`.
+pub(super) fn shapes(problem: &Problem<'_>, cost: f64, block_cost: f64) -> Vec<Shape> {
+    (0..problem.items.len()).map(|item| coarsest(problem, item, cost, block_cost)).collect()
 }
 
 /// Packs tables of these shapes, heavy pieces first, each where there is least cost.
@@ -37,7 +38,7 @@ pub(super) fn by_cost<'p, 'a>(
 /// Packs by bytes: large pieces first, each where there is most room, in shapes as coarse as fits;
 /// else with the rows of every table over all buckets.
 pub(super) fn by_bytes<'p, 'a>(problem: &'p Problem<'a>) -> Result<State<'p, 'a>, Shortage> {
-    pack(problem, &shapes(problem, f64::INFINITY), By::Bytes)
+    pack(problem, &shapes(problem, f64::INFINITY, f64::INFINITY), By::Bytes)
         .or_else(|_| pack(problem, &problem.thriftiest(), By::Bytes))
 }
 
