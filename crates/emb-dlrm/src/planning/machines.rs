@@ -2,7 +2,7 @@
 
 use crate::config::{json_file, toml_file};
 use crate::{Error, Result};
-use emb_shard::{Topology, TopologySpec, UnitRanks};
+use emb_shard::{Preset, Topology, TopologySpec, UnitRanks};
 use std::path::Path;
 
 /// Machines whose number may be open: a preset without a count, or a file.
@@ -12,12 +12,14 @@ pub enum Machines {
     Open(String),
     /// A preset with its count.
     Counted(Box<Topology>),
+    /// Those that all presets of workloads are simulated on, without their number.
+    Published,
     /// As a file says.
     File(Box<TopologySpec>),
 }
 
 impl Machines {
-    /// Reads `text`: `dgx-h100:NODES`, `dgx-a100:NODES`, `cpu:RANKS`, one of them without the
+    /// Reads `text`: `published:GPUS`, `dgx-h100:NODES`, `dgx-a100:NODES`, `cpu:RANKS`, one of them without the
     /// number, or a file that ends with .toml or .json.
     ///
     /// # Errors
@@ -30,6 +32,14 @@ impl Machines {
             }
             Some("toml") => toml_file(path)?,
             Some("json") => json_file(path)?,
+            _ if text == PUBLISHED => return Ok(Self::Published),
+            _ if text.starts_with(PUBLISHED) => {
+                let gpus = text.strip_prefix(PUBLISHED).and_then(|text| text.strip_prefix(':'));
+                let gpus = gpus.and_then(|gpus| gpus.parse().ok()).ok_or_else(|| {
+                    Error::Config(format!("--topology {text}: must be {PUBLISHED}:GPUS, as 128"))
+                })?;
+                return Ok(Self::Counted(Box::new(published(gpus)?)));
+            }
             _ if text.contains(':') => return Ok(Self::Counted(Box::new(preset(text)?))),
             _ => {
                 // With any count it is a preset, or the error names those there are.
@@ -48,6 +58,9 @@ impl Machines {
         match self {
             Self::Counted(topology) => Ok(*topology),
             Self::File(spec) => checked(*spec),
+            Self::Published => {
+                Err(Error::Config(format!("--topology: how many? As in {PUBLISHED}:128")))
+            }
             Self::Open(name) => {
                 Err(Error::Config(format!("--topology {name}: how many? As in {name}:2")))
             }
@@ -58,6 +71,10 @@ impl Machines {
     #[must_use]
     pub fn uncounted(&self) -> Self {
         match self {
+            Self::Counted(topology) if self.are_published() => {
+                debug_assert!(topology.world() > 0, "a topology has ranks");
+                Self::Published
+            }
             Self::Counted(topology) => {
                 let name = topology.name();
                 Self::Open(name.split_once(':').map_or(name, |(name, _)| name).to_owned())
@@ -70,6 +87,7 @@ impl Machines {
     pub fn ranks_of_node(&self) -> Option<u32> {
         match self {
             Self::Open(name) => preset(&format!("{name}:1")).ok().map(|one| one.world()),
+            Self::Published => published(8).ok()?.node_ranks(),
             Self::Counted(_) => None,
             Self::File(spec) => match (&spec.levels.first()?.ranks, spec.levels.len()) {
                 (UnitRanks::Equal(ranks), 2) => Some(*ranks),
@@ -94,6 +112,7 @@ impl Machines {
                 }
                 preset(&format!("{name}:{}", ranks / node))
             }
+            Self::Published => published(ranks),
             Self::Counted(topology) if topology.world() == ranks => Ok((**topology).clone()),
             Self::Counted(topology) => Err(Error::Config(format!(
                 "--gpus {ranks}: {} has {} ranks: leave its number away",
@@ -104,6 +123,28 @@ impl Machines {
             Self::File(spec) => grown(spec, ranks),
         }
     }
+}
+
+/// What the machines of all presets of workloads are called.
+const PUBLISHED: &str = "published";
+
+impl Machines {
+    /// Whether they are those of the presets, of which it is assumed how much of their peaks is
+    /// reached.
+    pub fn are_published(&self) -> bool {
+        match self {
+            Self::Published => true,
+            Self::Counted(topology) => topology.name().starts_with(PUBLISHED),
+            Self::Open(_) | Self::File(_) => false,
+        }
+    }
+}
+
+fn published(gpus: u32) -> Result<Topology> {
+    let refuse = |error| Error::Config(format!("{PUBLISHED}:{gpus}: {error}"));
+    let mut spec = TopologySpec::from(Preset::machines(gpus).map_err(refuse)?);
+    spec.name = format!("{PUBLISHED}:{gpus}");
+    checked(spec)
 }
 
 /// The same levels over another number of ranks.

@@ -1,20 +1,21 @@
 //! Which planner, and what it may not do, from flags: [`PlannerOptions`], [`ReplicaOptions`].
 
+use super::Machines;
 use super::planners::{DEFAULT_PLANNER, Solver, planner};
 use super::words::{joined_word, parse_bytes, word};
 use crate::config::LayoutKind;
 use crate::{Error, Result};
 use emb_shard::{
-    Bytes, Constraints, CostOptions, Exchange, Kind, Layout, Objective, Path, StepModel,
+    Bytes, Constraints, CostOptions, Exchange, Kind, Layout, Objective, Path, Preset, StepModel,
 };
 use std::collections::BTreeMap;
 
 /// The planner and its constraints.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct PlannerOptions {
-    /// Who plans.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_PLANNER, help_heading = "Planner")]
-    pub planner: String,
+    /// Who plans [default: lattice; for a preset of a workload, who its figures were published with]
+    #[arg(long, value_name = "NAME", help_heading = "Planner")]
+    pub planner: Option<String>,
     /// What is to be small: seconds of a step, bytes between nodes, bytes of the fullest rank [default: step-seconds]
     #[arg(long, value_name = "step-seconds|inter-node-bytes|memory", help_heading = "Planner", value_parser = word::<Objective>)]
     pub objective: Option<Objective>,
@@ -82,15 +83,27 @@ impl PlannerOptions {
     ///
     /// # Errors
     /// An unknown name, with the nearest and all known ones.
-    pub fn planner(&self) -> Result<Box<dyn Solver>> {
-        planner(&self.planner, self.model())
+    pub fn planner(&self, preset: Option<&Preset>, machines: &Machines) -> Result<Box<dyn Solver>> {
+        let usual = preset.map_or(DEFAULT_PLANNER, Preset::planner);
+        planner(self.planner.as_deref().unwrap_or(usual), self.model(machines))
     }
 
-    /// What prices a step: with the collectives of `emb train` where the plan is for it.
-    pub fn model(&self) -> StepModel {
+    /// What prices a step: with the collectives of `emb train` where the plan is for it, with what
+    /// published machines reach of their peaks.
+    pub fn model(&self, machines: &Machines) -> StepModel {
+        if machines.are_published() && !self.for_training {
+            return Preset::model();
+        }
         let options =
             if self.for_training { CostOptions::of_emb_train() } else { CostOptions::default() };
         StepModel { options }
+    }
+
+    /// Whether the planner is the one that a preset's figures were published with: it may not
+    /// place tables in ways that it did not have.
+    fn is_published(&self, preset: Option<&Preset>) -> bool {
+        let planner = self.planner.as_deref();
+        preset.is_some_and(|preset| planner.is_none_or(|planner| planner == preset.planner()))
     }
 
     /// What is to be small.
@@ -102,7 +115,8 @@ impl PlannerOptions {
     ///
     /// # Errors
     /// A table that is pinned to two positions.
-    pub fn constraints(&self) -> Result<Constraints> {
+    pub fn constraints(&self, preset: Option<&Preset>) -> Result<Constraints> {
+        let published = preset.map(|preset| preset.constraints(None)).unwrap_or_default();
         let mut pinned = BTreeMap::new();
         for (table, position) in &self.pin {
             if let Some(other) = pinned.insert(table.clone(), *position) {
@@ -112,13 +126,17 @@ impl PlannerOptions {
             }
         }
         Ok(Constraints {
-            kinds: (!self.kinds.is_empty()).then(|| self.kinds.iter().copied().collect()),
+            kinds: match self.kinds.as_slice() {
+                [] if self.is_published(preset) => published.kinds,
+                [] => None,
+                kinds => Some(kinds.iter().copied().collect()),
+            },
             exchanges: self.for_training.then(|| vec![Exchange::Reduce { over: Path::Flat }]),
             one_tier: self.for_training,
             pinned,
             min_columns: self.min_columns,
             reserved: Bytes::new(self.reserve_bytes.unwrap_or(0)),
-            table_bytes: self.table_bytes.map(Bytes::new),
+            table_bytes: self.table_bytes.map(Bytes::new).or(published.table_bytes),
             ..Constraints::default()
         })
     }

@@ -1,10 +1,13 @@
 //! A workload planned and priced on ever more ranks: [`Simulator`].
 
+use super::DEFAULT_PLANNER;
 use super::planner_options::layout;
 use super::{Machines, Outcome, Solver, make_plan};
 use crate::config::LayoutKind;
 use crate::{Error, Result};
-use emb_shard::{Constraints, Estimate, Objective, Parts, StepModel, Task, Topology, Workload};
+use emb_shard::{
+    Constraints, Estimate, Objective, Parts, Preset, StepModel, Task, Topology, Workload,
+};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -33,6 +36,9 @@ pub struct Simulator<'a> {
     pub constraints: Constraints,
     /// What is to be small.
     pub objective: Objective,
+    /// The published model that is simulated: as many replicas as it had are those of
+    /// [`Replicas::Auto`], where the planner does not look for a number itself.
+    pub preset: Option<&'a Preset>,
     /// The ranks of a sharding group where the replicas are given.
     pub layout: Option<LayoutKind>,
 }
@@ -139,6 +145,10 @@ impl Simulator<'_> {
     fn point(&self, topology: &Topology, line: Replicas) -> Result<Point> {
         let gpus = topology.world();
         let mut constraints = self.constraints.clone();
+        let searches = self.planner.name() == DEFAULT_PLANNER;
+        if let (Replicas::Auto, Some(preset), false) = (line, self.preset, searches) {
+            constraints.replicas = Some((preset.replicas(gpus), layout(self.layout)));
+        }
         if let Replicas::Exactly(replicas) = line {
             if !gpus.is_multiple_of(replicas) {
                 let reason = format!("{gpus} ranks do not split into {replicas} groups");

@@ -4,14 +4,14 @@ use super::csv_file;
 use super::words::word;
 use crate::config::{OptimizerKind, json_file, nearest, state_bytes_of, toml_file};
 use crate::{Error, Result};
-use emb_shard::{Access, Batch, IdType, ValueType, Workload, WorkloadSpec};
+use emb_shard::{Access, Batch, IdType, Preset, ValueType, Workload, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
 /// The workload, and what of it a flag says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct WorkloadOptions {
-    /// Tables and their look-ups: .json (as emb profile writes), .toml or .csv (FILE.csv#NAME: one of several).
-    #[arg(long, value_name = "FILE", help_heading = "Workload")]
+    /// Tables and their look-ups: exfm, ctr-256, embark-{dcnv2,t180,t200,t510,t7}, or a .json (as emb profile writes), .toml or .csv file (FILE.csv#NAME: one of several).
+    #[arg(long, value_name = "PRESET|FILE", help_heading = "Workload")]
     pub workload: String,
     /// The workload to take from a .csv file of several.
     #[arg(long, value_name = "NAME", help_heading = "Workload")]
@@ -77,13 +77,32 @@ impl WorkloadOptions {
         self.batch_size.map(Batch::Global).or(of_rank)
     }
 
+    /// The published model that is named instead of a file.
+    pub fn preset(&self) -> Option<Preset> {
+        let named = Preset::named(&self.workload).ok();
+        named.filter(|_| !Path::new(&self.workload).is_file())
+    }
+
     fn read(&self) -> Result<WorkloadSpec> {
+        if let Some(preset) = self.preset() {
+            if let Some(name) = &self.workload_name {
+                return Err(Error::Config(format!(
+                    "--workload-name {name} has no effect: --workload {} is one workload",
+                    self.workload
+                )));
+            }
+            return Ok(preset.spec().clone());
+        }
         let (path, fragment) = match self.workload.rsplit_once('#') {
             Some((path, name)) if !Path::new(&self.workload).exists() => (path, Some(name)),
             _ => (self.workload.as_str(), None),
         };
         let file = Path::new(path);
         let extension = file.extension().and_then(|extension| extension.to_str());
+        if !file.is_file() && extension.is_none() && fragment.is_none() {
+            let known = Preset::names();
+            return Err(Error::Config(format!("--workload {}", nearest::explain(path, &known))));
+        }
         if !file.is_file() {
             return Err(Error::Config(format!("--workload: there is no file {path}")));
         }

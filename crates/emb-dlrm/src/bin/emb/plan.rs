@@ -18,13 +18,15 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
 }
 
 fn make(args: &MakeArgs) -> Result<()> {
-    let (planner, model) = (args.planner.planner()?, args.planner.model());
+    let preset = args.workload.preset();
     let (workload, machines) = (args.workload.load()?, Machines::read(&args.topology)?);
+    let planner = args.planner.planner(preset.as_ref(), &machines)?;
+    let model = args.planner.model(&machines);
     let topology = machines.clone().all()?;
     let task = Task {
         workload: &workload,
         topology: &topology,
-        constraints: args.replicas.of(args.planner.constraints()?),
+        constraints: args.replicas.of(args.planner.constraints(preset.as_ref())?),
         objective: args.planner.objective(),
     };
     let outcome = match make_plan(planner.as_ref(), &task, &model) {
@@ -55,6 +57,7 @@ fn make(args: &MakeArgs) -> Result<()> {
             model,
             constraints: task.constraints.clone(),
             objective: task.objective,
+            preset: preset.as_ref(),
             layout: Some(outcome.layout()),
         };
         report.what_if = Some(WhatIf::new(&simulator, topology.world())?);

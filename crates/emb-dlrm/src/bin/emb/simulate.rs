@@ -5,20 +5,27 @@ use crate::output::{json, note, out, write_file};
 use crate::text::{bytes, count, counted, pairs, percent, seconds, table};
 use emb_dlrm::planning::{Machines, Point, Replicas, Simulation, Simulator, scaling_chart};
 use emb_dlrm::{Error, Result};
+use emb_shard::{Input, Preset};
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     if args.layout.is_some() && args.replicas.iter().all(|&replicas| replicas == Replicas::Auto) {
         return Err(Error::Config("--layout has no effect: give numbers of --replicas".into()));
     }
-    let planner = args.planner.planner()?;
-    let (workload, machines) = (args.workload.load()?, Machines::read(&args.topology)?);
+    let (workload, preset) = (args.workload.load()?, args.workload.preset());
+    let topology = args.topology.as_deref().or_else(|| preset.as_ref().map(|_| "published"));
+    let Some(topology) = topology else {
+        return Err(Error::Config("--topology is missing: as in --topology dgx-h100".into()));
+    };
+    let machines = Machines::read(topology)?;
+    let planner = args.planner.planner(preset.as_ref(), &machines)?;
     let simulator = Simulator {
         workload: &workload,
         machines: &machines,
         planner: planner.as_ref(),
-        model: args.planner.model(),
-        constraints: args.planner.constraints()?,
+        model: args.planner.model(&machines),
+        constraints: args.planner.constraints(preset.as_ref())?,
         objective: args.planner.objective(),
+        preset: preset.as_ref(),
         layout: args.layout,
     };
     let total = args.gpus.len() * args.replicas.len();
@@ -33,7 +40,8 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     if args.json {
         return json(&simulation);
     }
-    out(&report(args, &simulation))
+    out(&report(args, topology, &simulation))?;
+    preset.map_or(Ok(()), |preset| out(&inputs(&preset)))
 }
 
 fn in_words(point: &Point) -> String {
@@ -54,10 +62,10 @@ fn replicas(point: &Point) -> String {
     point.replicas.map_or_else(|| "auto".to_owned(), |replicas| replicas.to_string())
 }
 
-fn report(args: &SimulateArgs, simulation: &Simulation) -> String {
+fn report(args: &SimulateArgs, topology: &str, simulation: &Simulation) -> String {
     let mut head = vec![
         ("workload", simulation.workload.clone()),
-        ("topology", args.topology.clone()),
+        ("topology", topology.to_owned()),
         ("planner", simulation.planner.clone()),
     ];
     if let Some(path) = &args.chart {
@@ -112,6 +120,38 @@ fn points(simulation: &Simulation) -> String {
         &limit,
     ];
     table(&titles, &rows)
+}
+
+/// Every number that a preset and its machines are made of, and where it comes from.
+fn inputs(preset: &Preset) -> String {
+    let hardware = Preset::hardware();
+    let all = || hardware.iter().chain(preset.inputs());
+    let value = |input: &Input| match input.value {
+        value if (1e-3..1e6).contains(&value) || value == 0.0 => format!("{value}"),
+        value => format!("{value:e}"),
+    };
+    // Words stand to the left.
+    let width = |text: fn(&Input) -> usize| all().map(text).max().unwrap_or(0);
+    let (names, sources) = (width(|input| input.name.len()), width(|input| input.source.len()));
+    let units = width(|input| input.unit.len());
+    let line = |name: &str, value: String, unit: &str, is: &str, source: &str| {
+        vec![
+            format!("{name:<names$}"),
+            value,
+            format!("{unit:<units$}"),
+            format!("{is:<9}"),
+            format!("{source:<sources$}"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all()
+        .map(|input| {
+            let is = if input.assumed { "assumed" } else { "published" };
+            line(input.name, value(input), input.unit, is, input.source)
+        })
+        .collect();
+    let titles = line("input", "value".to_owned(), "unit", "is", "source");
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    format!("\n{}, {}\n\n{}", preset.name(), preset.title(), table(&titles, &rows))
 }
 
 /// Seconds of a step by part.

@@ -10,6 +10,7 @@ const EXAMPLES: &str = r#"Examples:
     emb plan --workload tables.csv#clicks --batch-size 65536 --zipf 1.05 \
              --topology dgx-h100:16 --explain
     emb plan --workload tables.toml --topology lab.toml --pin ads=3 --json
+    emb plan --workload embark-t510 --topology dgx-h100:16 --planner lattice
     emb plan diff old.json new.json
 
 A workload as a .csv file has the header `workload,table,rows,dim,pooling`; as a .toml file:
@@ -70,7 +71,7 @@ pub(crate) enum PlanCommand {
 #[derive(Debug, Args)]
 #[group(multiple = true, args = ["topology", "workload"])]
 pub(crate) struct MakeArgs {
-    /// The machines: dgx-h100:NODES, dgx-a100:NODES, cpu:RANKS, or a .toml or .json file.
+    /// The machines: dgx-h100:NODES, dgx-a100:NODES, cpu:RANKS, published:GPUS, or a .toml or .json file.
     #[arg(long, value_name = "PRESET:N|FILE")]
     pub(crate) topology: String,
     /// File to write the plan to, which emb train --plan takes.
