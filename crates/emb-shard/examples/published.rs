@@ -31,6 +31,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     inputs(&mut out)?;
     exfm(&mut out)?;
     ctr(&mut out)?;
+    lattice(&mut out)?;
     embark(&mut out, "dense gradients summed beside the embeddings' backward pass", 0)?;
     embark(&mut out, "dense gradients of 2 bytes a weight behind the dense model alone", 2)
 }
@@ -150,6 +151,29 @@ fn ctr(out: &mut impl Write) -> std::result::Result<(), Box<dyn Error>> {
             point.step.max_over_mean(),
             100.0 * point.step.parts.replica_sync / point.step.step_seconds(),
             limit(&point)
+        )?;
+    }
+    Ok(())
+}
+
+/// What the default planner makes of the same models, with all kinds of placement.
+fn lattice(out: &mut impl Write) -> std::result::Result<(), Box<dyn Error>> {
+    let lattice = Lattice { model: Preset::model(), tries: None };
+    for (name, gpus, replicas) in [("ctr-256", 256, 4), ("exfm", 1024, 4), ("exfm", 4096, 16)] {
+        let preset = Preset::named(name)?;
+        let (workload, topology) = (preset.workload()?, Preset::machines(gpus)?);
+        let torchrec = simulate(&preset, &workload, gpus, Some(replicas), &TorchRec::default())?;
+        let planned = lattice.solve(&Task::new(&workload, &topology))?;
+        let seconds = planned.estimate.step_seconds();
+        let cut = planned.plan.placed().iter().flat_map(|(_, table)| &table.tiers);
+        let groups = cut.map(|tier| tier.mesh.replicas()).filter(|&copies| copies < gpus).max();
+        writeln!(
+            out,
+            "\nlattice, {name} on {gpus} GPUs: M = {}, {:.2} times as fast as torchrec with M = \
+             {replicas}, no plan below {:.3} of it",
+            groups.unwrap_or(gpus),
+            torchrec.step.step_seconds() / seconds,
+            planned.lower_bound_seconds / seconds
         )?;
     }
     Ok(())
