@@ -169,7 +169,8 @@ impl<'a> Ledger<'a> {
         price::table_room(self, beside)
     }
 
-    pub(super) fn node_ranks(&self) -> u32 {
+    /// Ranks of a node of the plan.
+    pub(crate) fn node_ranks(&self) -> u32 {
         self.node_ranks
     }
 

@@ -88,6 +88,7 @@ impl Lattice {
         // Stable: fewer replicas first among equals.
         begun.sort_by(|a, b| a.score.compare(b.score));
         begun.truncate(if begin::is_small(task) { IMPROVED } else { 1 });
+        let improved: Vec<Mesh> = begun.iter().map(|begun| begun.state.mesh).collect();
         let mut best = self.improve(task, &mut ledger, begun)?;
         let mut plan = best.state.plan()?;
         let worth = portfolio::worth(&self.model, task, &plan)?;
@@ -97,7 +98,7 @@ impl Lattice {
             _ => {}
         }
         let estimate = self.model.ledger(&plan, task.workload, task.topology)?.estimate();
-        let lower_bound_seconds = bound::seconds(task, &mut ledger, &meshes)?;
+        let lower_bound_seconds = bound::seconds(task, &mut ledger, &meshes, &improved)?;
         Ok(Planned { plan, estimate, lower_bound_seconds })
     }
 

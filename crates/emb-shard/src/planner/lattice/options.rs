@@ -10,8 +10,13 @@ use std::num::NonZeroU32;
 /// at full speed (`EMBark` splits no narrower, `HugeCTR` v25.03, `sharding/planner.py`).
 const MIN_COLUMNS: usize = 32;
 
-/// All choices for `table` over `mesh`, fewest owners first.
-pub(super) fn of_table(task: &Task<'_>, mesh: Mesh, table: &Table) -> Result<Vec<Choice>> {
+/// All choices for `table` over `mesh` on nodes of `node_ranks` ranks.
+pub(super) fn of_table(
+    task: &Task<'_>,
+    node_ranks: u32,
+    mesh: Mesh,
+    table: &Table,
+) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
     if task.allows(Kind::DataParallel) {
         choices.push(data_parallel(mesh)?);
@@ -19,7 +24,7 @@ pub(super) fn of_table(task: &Task<'_>, mesh: Mesh, table: &Table) -> Result<Vec
     if mesh.group_ranks() == 1 {
         return Ok(choices);
     }
-    let split = NodeSplit::new(mesh, task.node_ranks())?;
+    let split = NodeSplit::new(mesh, node_ranks)?;
     let nodes = split.filter(|split| split.parts() > 1 && split.part_ranks() > 1);
     for cut in cuts(task, mesh, table, nodes.map(|split| split.part_ranks())) {
         let known = exchanges(table, nodes.is_some());

@@ -98,7 +98,7 @@ fn of_table(
     // Where the kinds of collectives are chosen as well, no exchange is given up for its price.
     let exchanges: &[Exchange] = if is_small(task) { &EXCHANGES } else { &[] };
     let mut cheapest: BTreeMap<(u32, u32, u32, usize), Priced> = BTreeMap::new();
-    for choice in options::of_table(task, mesh, table)? {
+    for choice in options::of_table(task, ledger.node_ranks(), mesh, table)? {
         if pinned.is_some() && (choice.owners() > 1 || choice.mesh != mesh) {
             continue;
         }
@@ -197,7 +197,7 @@ pub(super) fn price(
         sync: choice.sync,
         row_parts: choice.row_units * choice.unit,
         blocks: choice.blocks,
-        nodes: if choice.unit > 1 { choice.row_units } else { nodes(task, &choice) },
+        nodes: if choice.unit > 1 { choice.row_units } else { nodes(ledger, &choice) },
     };
     let mut typical = ledger.typical(id, &cut)?;
     if choice.hot > 0 {
@@ -222,9 +222,9 @@ fn hot_cut(choice: &Choice) -> Result<EvenCut> {
 }
 
 /// Nodes that single owners are on: as many as there are, at most all.
-fn nodes(task: &Task<'_>, choice: &Choice) -> u32 {
+fn nodes(ledger: &Ledger<'_>, choice: &Choice) -> u32 {
     let world = choice.mesh.world();
-    choice.row_units.min((world / task.node_ranks().max(1)).max(1))
+    choice.row_units.min((world / ledger.node_ranks().max(1)).max(1))
 }
 
 fn amount(objective: Objective, typical: &Typical, ids_count: IdsCount) -> f64 {
