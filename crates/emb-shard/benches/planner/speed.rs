@@ -4,7 +4,7 @@ use crate::long_tailed::LONG_TAILED;
 use crate::pool::{BATCH, pool};
 use crate::{Options, planners};
 use emb_shard::{
-    Access, Batch, CostModel, StepModel, TableSpec, Task, Topology, Workload, WorkloadSpec,
+    Access, Batch, CostModel, Preset, StepModel, TableSpec, Task, Topology, Workload, WorkloadSpec,
 };
 use serde_json::json;
 use std::time::Instant;
@@ -18,6 +18,8 @@ pub(crate) fn run(options: &Options) {
         let case = format!("{tables} long-tailed on {ranks}");
         measure(&case, &long_tailed(tables), ranks, options);
     }
+    let t510 = Preset::named("embark-t510").and_then(|preset| preset.workload());
+    measure("embark-t510 on 128", &t510.expect("a known preset"), 128, options);
     measure("856 of the pool on 1024", &whole_pool(), 1_024, options);
 }
 
