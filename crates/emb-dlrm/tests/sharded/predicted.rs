@@ -231,6 +231,9 @@ const KINDS: [(&str, OneKind); 4] = [
     ("synced between nodes", |bytes| bytes.synced[1]),
 ];
 
+/// Bytes below which the busiest rank is that by chance.
+const A_FEW: f64 = 1000.0;
+
 #[test]
 fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
     let mut faults = Vec::new();
@@ -251,8 +254,10 @@ fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
                     100.0 * apart
                 );
                 eprintln!("{line}");
-                // Which owner has the hot rows, where there are any, no plan knows.
-                let known = who == "mean" || case.laws.iter().all(|law| law.uniform);
+                // Which owner has the hot rows, where there are any, no plan knows; and of a few
+                // ids the busiest rank has a few more.
+                let even = case.laws.iter().all(|law| law.uniform);
+                let known = who == "mean" || (even && counted >= A_FEW);
                 if apart > 0.02 && known {
                     faults.push(format!("{line}\n{}", case.plan));
                 }
