@@ -45,8 +45,8 @@ mod tests {
         assert_eq!(word("bf16"), Ok(ValueType::Bf16));
         assert_eq!(joined_word("table-row-wise"), Ok(Kind::TableRowWise));
         assert_eq!(joined_word("table_row_wise"), Ok(Kind::TableRowWise));
-        let error = word::<ValueType>("f61").expect_err("misspelt");
-        assert!(error.starts_with("\"f61\": did you mean \"f16\"? "), "{error}");
+        let error = word::<ValueType>("bf1").expect_err("misspelt");
+        assert!(error.starts_with("\"bf1\": did you mean \"bf16\"? "), "{error}");
         assert!(error.contains("`bf16`"), "{error}");
     }
 
