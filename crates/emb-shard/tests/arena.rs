@@ -1,5 +1,7 @@
 //! The synthetic pool of tables and the tasks drawn from it are what they claim to be.
 
+#[path = "support/data.rs"]
+mod data;
 #[path = "../benches/planner/draw.rs"]
 mod draw;
 #[path = "../benches/planner/pool.rs"]
@@ -9,20 +11,11 @@ mod tasks;
 
 use emb_shard::{Access, Plan, Workload, WorkloadSpec};
 use pool::{BATCH, PoolTable, TABLES, pool};
-use std::path::PathBuf;
 use tasks::{ArenaTask, DREAMSHARD_TASKS, NEUROSHARD_TASKS, dreamshard, neuroshard};
 
 /// The published sums of the batch, by column name; `None`, said aloud, without the file.
 fn published() -> Option<impl Fn(&str) -> f64> {
-    let folder = std::env::var_os("EMB_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let file = folder.join("dlrm_datasets_locality.csv");
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        eprintln!("skipped: {} is absent; set EMB_DATA to its folder", file.display());
-        return None;
-    };
+    let text = data::text("dlrm_datasets_locality.csv")?;
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect());
     let names: Vec<String> = lines.next().expect("a header");
     let values: Vec<String> =

@@ -40,7 +40,8 @@ pub struct PeakBytes {
     pub weights: f64,
     /// Their optimizer state.
     pub state: f64,
-    /// What is sent and received: ids, sums or rows, and their gradients.
+    /// What is sent and received: ids, sums or rows, and their gradients; rows and gradients that
+    /// replicas sum.
     pub buffers: f64,
     /// The dense model.
     pub dense: f64,

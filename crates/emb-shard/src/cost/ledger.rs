@@ -71,13 +71,15 @@ impl<'a> Ledger<'a> {
     /// No tables yet, over all ranks of `topology` in nodes of `node_ranks`.
     ///
     /// # Errors
-    /// A batch that so many ranks cannot have; nodes that do not share out the ranks.
+    /// A batch that so many ranks cannot have; nodes that do not share out the ranks; parts of peaks
+    /// outside `0..=1`, by name and value.
     pub fn new(
         model: &StepModel,
         workload: &'a Workload,
         topology: &'a Topology,
         node_ranks: u32,
     ) -> Result<Self> {
+        model.options.check()?;
         let world = topology.world();
         // Checks the nodes.
         MeshShape::new(Mesh::new(world, world, crate::Layout::Strided)?, node_ranks, topology)?;

@@ -34,6 +34,8 @@ pub(super) struct Load {
     pub(super) reduced: f64,
     /// Bytes that every replica tells all others, a step: ids of touched rows.
     pub(super) gathered: f64,
+    /// Bytes that a rank keeps for them until its replicas agree.
+    pub(super) staged: f64,
 }
 
 impl Channel {
@@ -62,6 +64,7 @@ impl Load {
             state: self.state * factor,
             reduced: self.reduced * factor,
             gathered: self.gathered * factor,
+            staged: self.staged * factor,
         }
     }
 }
@@ -77,5 +80,6 @@ impl AddAssign for Load {
         self.state += other.state;
         self.reduced += other.reduced;
         self.gathered += other.gathered;
+        self.staged += other.staged;
     }
 }

@@ -1,5 +1,6 @@
 //! What the cost model assumes: [`CostOptions`].
 
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// What of a step runs at the same time.
@@ -62,12 +63,12 @@ pub struct CostOptions {
     /// one a shard to each replica that is told rows; 0 where they are not counted. Seconds know
     /// them as latency alone.
     pub count_bytes: u8,
-    /// Part of the memory's bandwidth that look-ups and updates of rows reach, `0..=1`.
+    /// Part of the memory's bandwidth that look-ups and updates of rows reach, above 0, at most 1.
     pub memory_efficiency: f64,
-    /// Part of every link's bandwidth that collectives reach, `0..=1`.
+    /// Part of every link's bandwidth that collectives reach, above 0, at most 1.
     pub link_efficiency: f64,
     /// Part of a rank's operations a second that a dense model reaches whose operations are counted
-    /// ([`DenseTime::FlopsPerSample`](crate::DenseTime)), `0..=1`.
+    /// ([`DenseTime::FlopsPerSample`](crate::DenseTime)), above 0, at most 1.
     pub compute_efficiency: f64,
     /// Standard deviation of what a rank takes to compute, as a part of its mean; 0 by default.
     ///
@@ -104,6 +105,22 @@ impl CostOptions {
             count_bytes: 8,
             ..Self::default()
         }
+    }
+
+    /// Refuses what would make seconds infinite or negative.
+    pub(super) fn check(&self) -> Result<()> {
+        let parts = [
+            ("memory_efficiency", self.memory_efficiency),
+            ("link_efficiency", self.link_efficiency),
+            ("compute_efficiency", self.compute_efficiency),
+        ];
+        let bad = parts.into_iter().find(|(_, part)| !(*part > 0.0 && *part <= 1.0));
+        let what = match bad {
+            Some((name, part)) => format!("{name} {part}: must be above 0, at most 1"),
+            None if self.straggling >= 0.0 && self.straggling.is_finite() => return Ok(()),
+            None => format!("straggling {}: must be finite, at least 0", self.straggling),
+        };
+        Err(Error::Constraint { what })
     }
 
     /// How many times its mean the slowest of `world` ranks computes.

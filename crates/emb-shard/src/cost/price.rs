@@ -297,6 +297,7 @@ fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {
         let own = &placed.loads.positions[position];
         peak.weights += own.weights;
         peak.state += own.state;
+        peak.buffers += own.staged;
         for (scope, _) in placed.collectives.used() {
             let channel: Channel = scope.channel(own);
             peak.buffers += placed.volumes.buffers(&placed.shape, scope, place, channel);

@@ -224,8 +224,20 @@ impl Adding<'_> {
             update: 2.0 * touched * (weight_row.max(LEAST_ROW_BYTES) + state_row),
             reduced,
             gathered,
+            staged: self.staged(reduced, gathered),
             ..Load::default()
         }
+    }
+
+    /// Bytes of a copy of what is summed, and of what all replicas tell. Whole weights are averaged
+    /// where they are.
+    fn staged(&self, reduced: f64, gathered: f64) -> f64 {
+        let every = match self.tier.sync {
+            ReplicaSync::TouchedRows { every } => f64::from(every.get()),
+            ReplicaSync::Gradients => 1.0,
+            _ => return 0.0,
+        };
+        every * (reduced + gathered * f64::from(self.shape.mesh.replicas()))
     }
 
     /// Bytes summed and bytes told to all other replicas, a step.

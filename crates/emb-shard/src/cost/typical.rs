@@ -158,6 +158,7 @@ impl Ledger<'_> {
             typical.inter_node += (ids + outputs) * reach.outside;
             typical.buffers += 2.0 * (ids + outputs) * reach.ranks;
         }
+        typical.buffers += total.staged / group;
         let (reduced, gathered) = (total.reduced / group, total.gathered / group);
         typical.rest += reduced * rates.reduced.0 + gathered * rates.gathered.0;
         typical.inter_node += reduced * rates.reduced.1 + gathered * rates.gathered.1;

@@ -29,7 +29,7 @@ fn fewer_bytes_leave_the_node_than_any_mix_of_whole_clusters_reaches() {
     for (name, most) in
         [(DCNV2, 3.6), (T180, 41.8), (T200, 34.4), (T510, 56.5), (T7, f64::INFINITY)]
     {
-        let Some(workload) = published(name) else { return };
+        let workload = published(name);
         let objective = Objective::InterNodeBytes;
         let task = Task { objective, ..Task::new(&workload, &topology) };
         let plan = Lattice { tries: Some(200), ..Lattice::default() }.plan(&task).expect("fits");

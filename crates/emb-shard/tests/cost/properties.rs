@@ -3,8 +3,9 @@
 use crate::agree::near;
 use crate::case::{Case, Random, plan_of_one_group, workload};
 use emb_shard::{
-    Batch, CostModel, GradientSum, Layout, Ledger, LevelSpec, Mesh, Overlap, Parts, Plan, PlanSpec,
-    ReplicaSync, StepModel, TableId, Topology, TopologySpec, UnitRanks, Workload, WorkloadSpec,
+    Batch, CostModel, CostOptions, GradientSum, Layout, Ledger, LevelSpec, Mesh, Overlap, Parts,
+    Plan, PlanSpec, ReplicaSync, StepModel, TableId, Topology, TopologySpec, UnitRanks, Workload,
+    WorkloadSpec,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -186,4 +187,19 @@ fn widened(plan: &Plan, workload: &Workload, ranks: u32, replicas: u32) -> Plan 
         tables: tables.collect(),
     };
     Plan::new(workload.tables(), spec).expect("a plan")
+}
+
+#[test]
+fn parts_of_peaks_that_cannot_be_are_refused_by_name() {
+    let case = Case::new(0);
+    let refused = |change: fn(&mut CostOptions)| {
+        let mut model = case.model;
+        change(&mut model.options);
+        let ledger = Ledger::new(&model, &case.workload, &case.topology, case.plan.node_ranks());
+        ledger.expect_err("cannot be").to_string()
+    };
+    assert!(refused(|options| options.memory_efficiency = 0.0).contains("memory_efficiency 0"));
+    assert!(refused(|options| options.link_efficiency = 1.5).contains("link_efficiency 1.5"));
+    assert!(refused(|options| options.compute_efficiency = f64::NAN).contains("NaN"));
+    assert!(refused(|options| options.straggling = -0.1).contains("straggling -0.1"));
 }

@@ -295,6 +295,13 @@ impl Reference<'_> {
             self.replicas.push((tier.mesh, vec![(0.0, 0.0); self.world]));
             self.replicas.len() - 1
         });
+        // A copy of what is summed, and what every replica told, until they agree.
+        let copies = synced.0 + synced.1 * f64::from(tier.mesh.replicas());
+        self.ranks[owner].peak.buffers += match tier.sync {
+            ReplicaSync::Gradients => copies,
+            ReplicaSync::TouchedRows { every } => copies * f64::from(every.get()),
+            _ => 0.0,
+        };
         let bytes = &mut self.replicas[at].1[owner];
         *bytes = (bytes.0 + synced.0, bytes.1 + synced.1);
     }

@@ -76,7 +76,7 @@ const WORKLOADS: [&str; 4] = [DCNV2, T180, T200, T510];
 #[test]
 fn table_row_wise_plans_exchange_the_published_bytes_between_nodes() {
     for (name, expected) in WORKLOADS.into_iter().zip([6.80, 64.61, 55.43, 130.46]) {
-        let Some(workload) = published(name) else { return };
+        let workload = published(name);
         let (mean, max) = megabytes(&table_row_wise(&workload), &workload);
         eprintln!("{name}: table-row-wise {mean:.2} MB a rank, heaviest {max:.2}");
         assert!((mean / expected - 1.0).abs() < 0.01, "{name}: {mean} MB, published {expected}");
@@ -88,7 +88,7 @@ fn clusters_chosen_by_bytes_are_those_of_the_published_best_mix() {
     let mixes =
         [(11, 11, 4, 4.03), (40, 137, 0, 53.48), (30, 90, 80, 40.76), (100, 40, 370, 72.85)];
     for (name, (copies, sums, rows, expected)) in WORKLOADS.into_iter().zip(mixes) {
-        let Some(workload) = published(name) else { return };
+        let workload = published(name);
         let topology = machines(NODES);
         let task = task(&workload, &topology);
         let embark = planner(EmbarkSearch::Converged, EmbarkClusters::Bytes);

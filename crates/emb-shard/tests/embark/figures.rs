@@ -24,7 +24,7 @@ fn checked_max(plan: &Plan) -> f64 {
 }
 
 fn check(name: &str, published_max: f64, at_most: f64) {
-    let Some(workload) = published(name) else { return };
+    let workload = published(name);
     let topology = machines(NODES);
     let task = task(&workload, &topology);
     let original = planner(EmbarkSearch::Published, EmbarkClusters::Reduction);
@@ -73,8 +73,8 @@ fn t7_costs_half_of_the_published_3280() {
 }
 
 /// Largest cost of the published search over `nodes` nodes, by node or by rank.
-fn published_max(name: &str, nodes: u32, buckets: EmbarkBuckets) -> Option<f64> {
-    let workload = published(name)?;
+fn published_max(name: &str, nodes: u32, buckets: EmbarkBuckets) -> f64 {
+    let workload = published(name);
     let topology = machines(nodes);
     let model = EmbarkModel { buckets, ..EmbarkModel::default() };
     let mut planner = planner(EmbarkSearch::Published, EmbarkClusters::Reduction);
@@ -83,7 +83,7 @@ fn published_max(name: &str, nodes: u32, buckets: EmbarkBuckets) -> Option<f64> 
     // The source counts its 60 GB in units of 2^30 bytes.
     task.constraints.reserved = Bytes::new(topology.memory().get() - (60 << 30));
     let plan = planner.plan(&task).expect("fits");
-    Some(model.cost(&plan, &workload).expect("its workload").max())
+    model.cost(&plan, &workload).expect("its workload").max()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_published_search_reaches_its_published_costs_at_four_and_eight_nodes() {
     ];
     for (name, expected) in expected {
         for (nodes, expected) in [4, 8].into_iter().zip(expected) {
-            let Some(max) = published_max(name, nodes, EmbarkBuckets::Nodes) else { return };
+            let max = published_max(name, nodes, EmbarkBuckets::Nodes);
             eprintln!("{name} at {nodes} nodes: {max:.0}, published {expected}");
             assert!((max / expected - 1.0).abs() <= 0.01, "{name} at {nodes}: {max}");
         }
@@ -108,8 +108,8 @@ fn the_published_search_reaches_its_published_costs_at_four_and_eight_nodes() {
 fn by_rank_converging_pays_most() {
     // Published at 16 nodes, by rank: dcnv2 14,720 with columns; t200 2.016 x the mean.
     for (name, published) in [(DCNV2, 14_720.0), (T200, 58_880.0)] {
-        let Some(first) = published_max(name, NODES, EmbarkBuckets::Ranks) else { return };
-        let Some(workload) = crate::common::published(name) else { return };
+        let first = published_max(name, NODES, EmbarkBuckets::Ranks);
+        let workload = crate::common::published(name);
         let topology = machines(NODES);
         let task = task(&workload, &topology);
         let model = EmbarkModel { buckets: EmbarkBuckets::Ranks, ..EmbarkModel::default() };

@@ -2,6 +2,8 @@
 //! every task.
 
 mod common;
+#[path = "../support/data.rs"]
+mod data;
 
 mod constraints;
 mod properties;

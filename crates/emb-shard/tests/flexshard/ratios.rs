@@ -2,9 +2,9 @@
 //! left of the gain of tiers once duplicates are gone. The published table, line by line.
 
 use crate::common::zipf;
+use crate::data;
 use emb_shard::{Access, Bucket, Duplicates, Histogram, RowFrequencies, TierCut, TieredLookups};
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
 /// Links inside a node are so much faster.
 const RATIO: f64 = 12.0;
@@ -138,15 +138,7 @@ fn deduplication_by_node_never_moves_more_between_nodes_than_tiers_and_more_insi
 /// are there, gets as many rows as its look-ups make with the mean count three quarters of its
 /// largest, or twice 32,768 in the last one.
 fn batch_of(year: &str) -> Option<(f64, RowFrequencies)> {
-    let folder = std::env::var_os("EMB_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = folder.join("dlrm_datasets_locality.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: {} is absent; set EMB_DATA to its folder", path.display());
-        return None;
-    };
+    let text = data::text("dlrm_datasets_locality.csv")?;
     let line = text.lines().find(|line| line.starts_with(year)).expect("a batch of the year");
     let numbers: Vec<f64> =
         line.split(',').skip(4).map(|cell| cell.parse().expect("a number")).collect();

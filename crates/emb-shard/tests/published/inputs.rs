@@ -1,8 +1,8 @@
 //! Published lists of tables, and that fewer numbers are assumed than figures met.
 
+use crate::data;
 use emb_shard::{Preset, TableSpec, WorkloadRow};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 const LISTED: [(&str, &str); 5] = [
     ("embark-dcnv2", "dcnv2_mlperf"),
@@ -20,15 +20,7 @@ const FIGURES: usize = 13 + 7 + 5;
 
 #[test]
 fn tables_of_embark_presets_are_the_published_ones() {
-    let folder = std::env::var_os("EMB_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = folder.join("embark_hugectr_tables.csv");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: {} is absent; set EMB_DATA to its folder", path.display());
-        return;
-    };
+    let Some(text) = data::text("embark_hugectr_tables.csv") else { return };
     for (name, listed) in LISTED {
         let rows = text.lines().filter(|line| line.split(',').next() == Some(listed));
         let rows: Vec<TableSpec> = rows.map(|line| row(line).into()).collect();

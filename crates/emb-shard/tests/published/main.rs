@@ -2,6 +2,8 @@
 //! with its tolerance, from the presets' inputs alone.
 
 mod common;
+#[path = "../support/data.rs"]
+mod data;
 mod embark;
 mod inputs;
 mod replicas;

@@ -171,13 +171,12 @@ fn meshes(task: &Task<'_>) -> Result<Vec<Mesh>> {
     let most = task.constraints.max_replicas.unwrap_or(world).min(world);
     let one_level = task.topology.levels().len() == 1;
     let mut meshes = vec![Mesh::new(world, world, Layout::Strided)?];
-    let replicas = std::iter::successors(Some(2u32), |count| count.checked_mul(2));
-    for replicas in replicas.take_while(|&count| count <= most && count < world) {
-        if world.is_multiple_of(replicas) {
-            meshes.push(Mesh::new(world, world / replicas, Layout::Strided)?);
-            if !one_level {
-                meshes.push(Mesh::new(world, world / replicas, Layout::Contiguous)?);
-            }
+    // Every rank with its own copy of all tables is what data-parallel placements are.
+    let most = most.min(world.saturating_sub(1));
+    for replicas in (2..=most).filter(|&count| world.is_multiple_of(count)) {
+        meshes.push(Mesh::new(world, world / replicas, Layout::Strided)?);
+        if !one_level {
+            meshes.push(Mesh::new(world, world / replicas, Layout::Contiguous)?);
         }
     }
     // Positions that tables are pinned to must exist in every group.
