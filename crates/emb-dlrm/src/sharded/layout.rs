@@ -181,6 +181,7 @@ impl Layout {
             let window = Window {
                 first_row,
                 row_step,
+                rows: None,
                 first_column: block.columns.start(),
                 table_dim: spec.dim,
             };
