@@ -80,3 +80,25 @@ impl PartialEq for RowNumbers {
 }
 
 impl Eq for RowNumbers {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_numbered_by_its_place() {
+        let stride = Window { first_row: 5, row_step: 3, ..Window::whole(8) };
+        assert_eq!([0, 1, 4].map(|row| stride.global_row(row)), [5, 8, 17]);
+        let numbered = Window { rows: Some(RowNumbers::new(|place| 100 - place)), ..stride };
+        assert_eq!([0, 1, 4].map(|row| numbered.global_row(row)), [95, 92, 83]);
+    }
+
+    #[test]
+    fn only_clones_are_equal() {
+        let numbers = || Some(RowNumbers::new(|place| place));
+        let window = Window { rows: numbers(), ..Window::whole(8) };
+        assert_eq!(window, window.clone());
+        assert_ne!(window, Window { rows: numbers(), ..Window::whole(8) });
+        assert_ne!(window, Window::whole(8));
+    }
+}

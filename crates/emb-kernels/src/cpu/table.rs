@@ -50,8 +50,8 @@ impl CpuTables {
     pub(crate) fn new(specs: &[TableSpec], seed: u64) -> Result<Self> {
         for (position, spec) in specs.iter().enumerate() {
             check(spec)?;
-            let others = specs[..position].iter().filter(|other| other.name == spec.name);
-            others.map(|other| check_parts(spec, other)).collect::<Result<()>>()?;
+            let mut others = specs[..position].iter().filter(|other| other.name == spec.name);
+            others.try_for_each(|other| check_parts(spec, other))?;
         }
         let tables = specs.iter().map(|spec| Table::new(spec, seed)).collect::<Result<_>>()?;
         Ok(Self { specs: specs.to_vec(), tables })

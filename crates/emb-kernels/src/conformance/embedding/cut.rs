@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) window: Window,
-    pub(super) rows: u64,
+    /// The global row of each local one, by other means than the window's.
+    pub(super) rows: Vec<u64>,
     pub(super) dim: usize,
 }
 
@@ -22,7 +23,7 @@ pub(super) fn columns(spec: &TableSpec, shares: &[usize]) -> Vec<Part> {
         let end = spec.dim * share / whole;
         if end > first_column {
             let window = Window { first_column, ..Window::whole(spec.dim) };
-            parts.push(Part { window, rows: spec.rows, dim: end - first_column });
+            parts.push(Part { window, rows: (0..spec.rows).collect(), dim: end - first_column });
         }
         first_column = end;
     }
@@ -37,7 +38,7 @@ pub(super) fn cut(case: &Case, parts: &[Vec<Part>]) -> Case {
     for (spec, parts) in case.specs.iter().zip(parts) {
         first_of.push(specs.len());
         specs.extend(parts.iter().map(|part| TableSpec {
-            rows: part.rows,
+            rows: part.rows.len() as u64,
             dim: part.dim,
             window: part.window.clone(),
             ..spec.clone()
@@ -84,7 +85,7 @@ pub(super) fn cut(case: &Case, parts: &[Vec<Part>]) -> Case {
 
 /// Local row of every global one that a part has.
 fn local_rows(part: &Part) -> BTreeMap<u64, u64> {
-    (0..part.rows).map(|row| (part.window.global_row(row), row)).collect()
+    part.rows.iter().zip(0..).map(|(&global, local)| (global, local)).collect()
 }
 
 /// The columns of a part in upstream row `k` of a sequence feature.
@@ -144,16 +145,14 @@ pub(super) fn join(case: &Case, parts: &[Vec<Part>], of_parts: &Values) -> Value
 }
 
 fn join_elements(spec: &TableSpec, part: &Part, from: &[f32], to: &mut [f32]) {
-    for (row, from) in from.chunks_exact(part.dim).enumerate() {
-        let row = part.window.global_row(row as u64) as usize;
-        to[row * spec.dim + part.window.first_column..][..part.dim].copy_from_slice(from);
+    for (&row, from) in part.rows.iter().zip(from.chunks_exact(part.dim)) {
+        to[row as usize * spec.dim + part.window.first_column..][..part.dim].copy_from_slice(from);
     }
 }
 
 fn join_rows(what: &str, part: &Part, from: &[f32], to: &mut [f32]) {
-    for (row, &from) in from.iter().enumerate() {
-        let row = part.window.global_row(row as u64) as usize;
-        let known = std::mem::replace(&mut to[row], from);
+    for (&row, &from) in part.rows.iter().zip(from) {
+        let known = std::mem::replace(&mut to[row as usize], from);
         let same = known.is_nan() || known.to_bits() == from.to_bits();
         assert!(same, "{what}, row {row}: {known} and {from} in two blocks");
     }

@@ -215,7 +215,8 @@ fn other_rules(case: &Case) -> Vec<Rule> {
     vec![other.rule(0.05, case.step); case.specs.len()]
 }
 
-/// A rule that needs all columns of a row at once is refused where they are not here.
+/// A rule that needs all columns of a row at once is refused where they are not here, in one phase
+/// or two.
 fn refuses_cut_rows<B: Backend>(backend: &mut B, case: &Case) {
     let kind = case.specs[0].optimizer.kind();
     let config = OptimizerConfig { max_norm: Some(1.0), ..OptimizerConfig::new(kind) };
@@ -226,5 +227,11 @@ fn refuses_cut_rows<B: Backend>(backend: &mut B, case: &Case) {
     let cut = cut(&case, &parts);
     let mut group = Group::new(backend, &cut);
     let refused = group.row_gradients(backend, &cut.rules(), &mut RowGradients::new());
+    assert!(matches!(refused, Err(Error::BadTable { .. })), "{refused:?}");
+    let (pooled, sequences) = group.gradients.views();
+    let gradients = Gradients { pooled, sequences: &sequences };
+    let (map, batch, rules) = (&group.map, group.batch.view(), cut.rules());
+    let refused =
+        backend.scatter_update(&mut group.tables, map, batch, &gradients, &rules, case.step);
     assert!(matches!(refused, Err(Error::BadTable { .. })), "{refused:?}");
 }
