@@ -1,7 +1,7 @@
 //! Replicas made equal: the mean of weights and of every optimizer slot.
 
-use super::error::Result;
 use super::ShardedEmbeddings;
+use super::error::Result;
 use super::stored::StoredShards;
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
@@ -21,7 +21,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         if self.unsynced == 0 {
             return Ok(());
         }
-        let done = self.classes.iter_mut().try_for_each(|class| class.stored.sync(backend, |_| true));
+        let done =
+            self.classes.iter_mut().try_for_each(|class| class.stored.sync(backend, |_| true));
         done.map_err(|error| self.give_up(error))?;
         self.unsynced = 0;
         Ok(())
@@ -36,7 +37,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     pub(super) fn after_step(&mut self, backend: &mut B, step: u64) -> Result<()> {
         let due = |every: u64| step.is_multiple_of(every);
         let mut all = true;
-        for parts in self.classes.iter_mut().map(|class| &mut class.stored) {
+        for stored in self.classes.iter_mut().map(|class| &mut class.stored) {
             if stored.replicas.is_some() {
                 stored.sync(backend, due)?;
                 all &= stored.periods.iter().all(|&every| due(every));

@@ -2,7 +2,7 @@
 
 use crate::replicas::{touched_rows, weights};
 use crate::support::{Model, Random, Upstream, cases, cpu};
-use emb_comm::{Collective, Options, run};
+use emb_comm::{Collective, Meter, Options, run};
 use emb_dlrm::sharded::Error;
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::{Extent, RuleKind};
@@ -136,20 +136,12 @@ impl Case {
                 let gradient = Upstream::Given.gradient(output, width, (step, 0, total));
                 pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, step)?;
             }
-            let mut bytes = Bytes::default();
-            let mut meters = sharded.meters().map(|meters| meters.total());
-            for class in self.plan.exchange_classes() {
-                let mesh = class.mesh;
-                let sets = [
-                    (mesh.group_ranks(), &mut bytes.exchanged),
-                    (mesh.replicas(), &mut bytes.synced),
-                ];
-                for (_, to) in sets.into_iter().filter(|(ranks, _)| *ranks > 1) {
-                    let meter = meters.next().expect("a set of ranks");
-                    to[0] += meter.intra_node_bytes as f64 / STEPS as f64;
-                    to[1] += meter.inter_node_bytes as f64 / STEPS as f64;
-                }
-            }
+            let a_step = |meter: Meter| {
+                let bytes = [meter.intra_node_bytes, meter.inter_node_bytes];
+                bytes.map(|bytes| bytes as f64 / STEPS as f64)
+            };
+            let (exchanged, synced) = (a_step(sharded.exchanged()), a_step(sharded.synced()));
+            let bytes = Bytes { exchanged, synced };
             Ok::<_, Error>(bytes)
         });
         ranks.unwrap_or_else(|failure| panic!("{failure}\n{}", self.plan))

@@ -60,6 +60,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowOrder {
     places: Arc<[u64]>,
+    rows: Arc<[u64]>,
 }
 
 impl RowOrder {
@@ -79,7 +80,17 @@ impl RowOrder {
             }
             *slot = row;
         }
-        Ok(Self { places: places.into() })
+        Ok(Self { places: places.into(), rows: taken.into() })
+    }
+
+    /// The place of a row.
+    pub fn place(&self, row: u64) -> u64 {
+        self.places[row as usize]
+    }
+
+    /// The row at a place.
+    pub fn row(&self, place: u64) -> u64 {
+        self.rows[place as usize]
     }
 
     /// `[rows]`: the place of each row.

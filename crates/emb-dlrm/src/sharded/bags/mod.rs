@@ -16,7 +16,7 @@ use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, Gradients, Mat};
 use exchange::ExchangeMemory;
 use nodes::Nodes;
-use portions::{Owned, Portion, Route};
+use portions::{Owned, Route};
 
 /// The bags of one exchange, at this rank.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl<B: Backend> BagsWay<B> {
     }
 
     /// The gradients that [`backward`](Self::backward) brought.
-    pub(super) fn gradients(&self, arrived: &Arrived) -> Gradients<'static, '_, B> {
+    pub(super) fn gradients(&self, arrived: &Arrived) -> Gradients<'_, '_, B> {
         let (rows, cols) = (arrived.total(), self.width());
         let pooled = Mat::new(self.device.view(0..self.received.len()), rows, cols);
         Gradients { pooled, sequences: &[] }
@@ -150,7 +150,14 @@ impl<B: Backend> BagsWay<B> {
             std::mem::swap(&mut self.sums, &mut self.received);
             return Ok(());
         };
-        count(&mut self.sample_counts, samples, &mut self.owner_counts, batch, &self.owned, self.position);
+        count(
+            &mut self.sample_counts,
+            samples,
+            &mut self.owner_counts,
+            batch,
+            &self.owned,
+            self.position,
+        );
         self.received.resize(self.owner_counts.iter().sum(), 0.0);
         let (send, recv) = (&self.sample_counts, &self.owner_counts);
         Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)
@@ -170,7 +177,14 @@ impl<B: Backend> BagsWay<B> {
             std::mem::swap(&mut self.sums, &mut self.received);
             return Ok(());
         };
-        count(&mut self.sample_counts, samples, &mut self.owner_counts, batch, &self.owned, self.position);
+        count(
+            &mut self.sample_counts,
+            samples,
+            &mut self.owner_counts,
+            batch,
+            &self.owned,
+            self.position,
+        );
         self.received.resize(self.sample_counts.iter().sum(), 0.0);
         let (send, recv) = (&self.owner_counts, &self.sample_counts);
         Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)
