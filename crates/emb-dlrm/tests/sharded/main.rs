@@ -3,7 +3,10 @@
 mod ahead;
 mod collectives;
 mod equality;
+mod lattice;
+mod naive;
 mod predicted;
+mod random_plans;
 mod refusals;
 mod replicas;
 mod reports;
