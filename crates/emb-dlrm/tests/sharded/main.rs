@@ -3,6 +3,7 @@
 mod ahead;
 mod collectives;
 mod equality;
+mod exchange_reports;
 mod lattice;
 mod naive;
 mod predicted;
@@ -11,3 +12,5 @@ mod refusals;
 mod replicas;
 mod reports;
 mod support;
+mod tier_reports;
+mod tiered;

@@ -172,6 +172,8 @@ pub(crate) enum Upstream {
     Given,
     /// `(output - target) / B`, so that a difference feeds back.
     Output,
+    /// As `Given`, multiples of 1/64: their sums have the same bits in any order.
+    Exact,
 }
 
 impl Upstream {
@@ -186,8 +188,11 @@ impl Upstream {
             let (sample, column) = (first + k / width, k % width);
             let key = step.wrapping_mul(1_000_003) ^ ((sample * width + column) as u64) << 20;
             let target = Random::new(key).unit() - 0.5;
-            let apart = if self == Self::Given { target } else { output - target };
-            apart / total as f32
+            match self {
+                Self::Given => target / total as f32,
+                Self::Output => (output - target) / total as f32,
+                Self::Exact => (64.0 * target).round() / 64.0,
+            }
         };
         output.iter().enumerate().map(value).collect()
     }
