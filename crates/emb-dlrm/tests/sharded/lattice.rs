@@ -191,7 +191,9 @@ fn cases_are_what_they_are_said_to_be() {
             for (f, feature) in model.features.iter().enumerate() {
                 for b in 0..batch.batch() {
                     let mut bag = batch.bag(f, b).to_vec();
-                    bag.iter().for_each(|&id| touched[feature.table][id as usize] = true);
+                    for &id in &bag {
+                        touched[feature.table][id as usize] = true;
+                    }
                     bag.sort_unstable();
                     duplicates += bag.windows(2).filter(|pair| pair[0] == pair[1]).count();
                 }

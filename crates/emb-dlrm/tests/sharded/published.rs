@@ -179,8 +179,8 @@ impl Sequence {
     /// All rows over all ranks.
     fn row_wise(&self, exchange: Exchange) -> Plan {
         let world = FLEXSHARD.0 * FLEXSHARD.1;
-        let tiers = vec![(0, Lives::new(world, exchange))];
-        let tiers = Tiers { world, node_ranks: FLEXSHARD.0, order: None, tiers };
+        let rows = vec![(0, Lives::new(world, exchange))];
+        let tiers = Tiers { world, node_ranks: FLEXSHARD.0, order: None, rows };
         tiers.plan(&self.model)
     }
 
@@ -360,7 +360,7 @@ impl Published {
             tries: None,
         };
         let planners: [&dyn Planner; 3] = [&TableRowWise, &EmbarkPlanner::default(), &lattice];
-        let mut baseline = None;
+        let (mut baseline, mut unique) = (None, 0);
         for planner in planners {
             let what = format!("{name}, {}", planner.name());
             let plan = planner.plan(&task).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -373,6 +373,8 @@ impl Published {
             let mut exchanges: Vec<String> = Vec::new();
             for class in plan.exchange_classes() {
                 exchanges.push(format!("{} x {}", class.tiers.len(), class.exchange));
+                let fetched = matches!(class.exchange, Exchange::Unique { .. });
+                unique += if fetched { class.tiers.len() } else { 0 };
             }
             eprintln!(
                 "{what}: {counted:.0} bytes between nodes a rank and step, {predicted:.0} \
@@ -387,6 +389,7 @@ impl Published {
                 "{what}: {counted}, not {predicted}\n{plan}"
             );
         }
+        assert!(unique > 0, "{name}: of no pooled table rows travel");
     }
 }
 

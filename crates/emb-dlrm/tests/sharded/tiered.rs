@@ -38,7 +38,7 @@ pub(crate) struct Tiers {
     /// The place of each row, of all tables.
     pub(crate) order: Option<Vec<u64>>,
     /// How many rows live how; the last have all that are left.
-    pub(crate) tiers: Vec<(u64, Lives)>,
+    pub(crate) rows: Vec<(u64, Lives)>,
 }
 
 impl Lives {
@@ -69,14 +69,14 @@ impl Lives {
 impl Tiers {
     /// Four ranks on two nodes, all tables alike.
     pub(crate) fn of_four(lives: Lives) -> Self {
-        Self { world: 4, node_ranks: 2, order: None, tiers: vec![(0, lives)] }
+        Self { world: 4, node_ranks: 2, order: None, rows: vec![(0, lives)] }
     }
 
     /// The first `rows` rows on every rank, the others as they are.
     pub(crate) fn with_hot(mut self, rows: u64) -> Self {
         if rows > 0 {
-            let sync = self.tiers[0].1.sync;
-            self.tiers.insert(0, (rows, Lives { sync, ..Lives::new(1, Exchange::Local) }));
+            let sync = self.rows[0].1.sync;
+            self.rows.insert(0, (rows, Lives { sync, ..Lives::new(1, Exchange::Local) }));
         }
         self
     }
@@ -84,8 +84,8 @@ impl Tiers {
     pub(crate) fn plan(&self, model: &Model) -> Plan {
         let tables = model.specs.iter().map(|spec| {
             let (mut first, mut tiers) = (0, Vec::new());
-            for (number, &(rows, lives)) in self.tiers.iter().enumerate() {
-                let last = number + 1 == self.tiers.len();
+            for (number, &(rows, lives)) in self.rows.iter().enumerate() {
+                let last = number + 1 == self.rows.len();
                 let end = if last { spec.rows } else { spec.rows.min(first + rows) };
                 if first < end {
                     let rows = RowRange::new(first, end).expect("rows");
