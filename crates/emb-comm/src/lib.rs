@@ -71,7 +71,7 @@ mod space;
 mod sync;
 mod trace;
 
-pub use codec::Wire;
+pub use codec::{Wire, ids};
 pub use collective::Collective;
 pub use element::{Element, Reduction, Sum};
 pub use error::Error;
