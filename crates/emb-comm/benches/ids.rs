@@ -75,6 +75,7 @@ fn lists() -> Vec<(&'static str, Vec<u64>)> {
     let mut uniform = |rows: u64| (0..IDS).map(|_| random.below(rows)).collect::<Vec<_>>();
     let (dense, sparse, hashed) = (uniform(1 << 18), uniform(1 << 30), uniform(u64::MAX));
     let unsorted = [uniform(1 << 18), uniform(u64::MAX)];
+    let varied = uniform(21);
     let mut zipf = |rows| (0..IDS).map(|_| random.zipf(rows)).collect::<Vec<_>>();
     let (popular, spread) = (zipf(1_000_000_000), zipf(10_000_000));
     let lengths = (0..IDS as u64).map(|sample| u64::from(sample % 1000 != 7));
@@ -90,6 +91,7 @@ fn lists() -> Vec<(&'static str, Vec<u64>)> {
         ("zipf", popular),
         ("zipf_permuted", spread.into_iter().map(permute).collect()),
         ("lengths", lengths.collect()),
+        ("lengths_varied", varied),
         ("lengths_equal", vec![1; IDS]),
     ]
 }

@@ -46,7 +46,8 @@
 //!   7 bits `w`; unless `w` is 64, in `b` bits what the block's smallest id is above that of all;
 //!   and every id less the block's smallest (with `w` of 64: the id itself) in `w` bits.
 //! - 4, dictionary: 32 bits `d`; the `d` distinct ids, ascending, as in encoding 1; then, for
-//!   every id, its place among them, in as many bits as `d - 1` has.
+//!   every id, its place among them, in as many bits as `d - 1` has. Only [`pack`] takes it, and not
+//!   for a list whose first 4096 ids are distinct: its duplicates, if any, are too few to look for.
 //!
 //! The checksum has four sums, `s_j = 0x9e3779b97f4a7c15 * (j + 1)` at first (2^64 over the golden
 //! ratio, an odd number), of which the one of `j = k % 4` takes word `k` of those that follow:
@@ -78,6 +79,8 @@ pub struct Scratch {
     ranks: Vec<u32>,
     /// Distinct ids with their places.
     order: Vec<(u64, u32)>,
+    /// Memory to sort them.
+    spare: Vec<(u64, u32)>,
 }
 
 /// Bits of the encoding in a header.
@@ -266,3 +269,6 @@ fn unpack_progression(reader: &mut Reader<'_>, out: &mut [u64]) -> Read<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,9 @@ pub(super) fn pack(ids: &[u64], sorted: bool, frame: Frame, writer: &mut Writer<
             writer.put(min - frame.low, frame.base_width);
         }
         if width > 0 {
-            block.iter().for_each(|id| writer.put(id - base, width));
+            for id in block {
+                writer.put(id - base, width);
+            }
         }
     }
 }
@@ -72,7 +74,9 @@ pub(super) fn unpack(reader: &mut Reader<'_>, out: &mut [u64]) -> Read<()> {
         let width = reader.take_width()?;
         let base = if width < 64 { low.wrapping_add(reader.take(base_width)?) } else { 0 };
         reader.take_fields(width, block)?;
-        block.iter_mut().for_each(|id| *id = id.wrapping_add(base));
+        for id in block {
+            *id = id.wrapping_add(base);
+        }
     }
     Ok(())
 }

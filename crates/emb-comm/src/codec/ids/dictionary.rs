@@ -10,41 +10,17 @@ use super::sorted;
 /// Bits of the field that counts the distinct ids.
 const COUNT: u32 = 32;
 
+/// Ids at the start of a list that show whether it has duplicates.
+const SAMPLE: usize = 4096;
+
 /// Finds the distinct ids of a list, unless there are so many that their code takes `limit` bits or
-/// more; returns the bits of the code.
+/// more, or none of the first [`SAMPLE`] is there twice; returns the bits of the code.
 pub(super) fn build(ids: &[u64], limit: usize, scratch: &mut Scratch) -> Option<usize> {
-    let slots = ids.len().checked_mul(2)?.next_power_of_two();
-    let shift = 64 - slots.ilog2();
-    let Scratch { slots: table, distinct, places, ranks, order } = scratch;
-    u32::try_from(ids.len()).ok()?;
-    table.clear();
-    table.resize(slots, 0);
-    distinct.clear();
-    places.clear();
-    for &id in ids {
-        let mut slot = (mix(id) >> shift) as usize;
-        let place = loop {
-            match table[slot] {
-                0 => {
-                    distinct.push(id);
-                    table[slot] = distinct.len() as u32;
-                    // Places alone would be too many bits.
-                    if distinct.len().is_power_of_two()
-                        && ids.len() * place_bits(distinct.len()) as usize >= limit
-                    {
-                        return None;
-                    }
-                    break distinct.len() as u32 - 1;
-                }
-                found if distinct[found as usize - 1] == id => break found - 1,
-                _ => slot = (slot + 1) % slots,
-            }
-        };
-        places.push(place);
-    }
+    find_distinct(ids, limit, scratch)?;
+    let Scratch { distinct, ranks, order, spare, .. } = scratch;
     order.clear();
     order.extend(distinct.iter().zip(0_u32..).map(|(&id, place)| (id, place)));
-    order.sort_unstable();
+    sort(order, spare);
     ranks.clear();
     ranks.resize(distinct.len(), 0);
     for (rank, (to, &(id, place))) in distinct.iter_mut().zip(&*order).enumerate() {
@@ -54,6 +30,74 @@ pub(super) fn build(ids: &[u64], limit: usize, scratch: &mut Scratch) -> Option<
     let places = ids.len() * place_bits(distinct.len()) as usize;
     let bits = COUNT as usize + sorted::bits(distinct, 1) + places;
     (bits < limit).then_some(bits)
+}
+
+/// Distinct ids in the order of their first, and the place of every id among them.
+fn find_distinct(ids: &[u64], limit: usize, scratch: &mut Scratch) -> Option<()> {
+    u32::try_from(ids.len()).ok()?;
+    // At most half full, so that searches are short.
+    let slots = (2 * ids.len()).next_power_of_two();
+    let shift = 64 - slots.ilog2();
+    let Scratch { slots: table, distinct, places, .. } = scratch;
+    table.clear();
+    table.resize(slots, 0);
+    distinct.clear();
+    places.clear();
+    for &id in ids {
+        let mut slot = (mix(id) >> shift) as usize;
+        let place = loop {
+            match table[slot] {
+                0 => {
+                    let place = distinct.len() as u32;
+                    distinct.push(id);
+                    table[slot] = place + 1;
+                    let count = distinct.len();
+                    if count.is_power_of_two() {
+                        // The places alone may be too many bits.
+                        let too_many = ids.len() * place_bits(count) as usize >= limit;
+                        if too_many || count == SAMPLE && places.len() + 1 == SAMPLE {
+                            return None;
+                        }
+                    }
+                    break place;
+                }
+                found if distinct[found as usize - 1] == id => break found - 1,
+                _ => slot = (slot + 1) % slots,
+            }
+        };
+        places.push(place);
+    }
+    Some(())
+}
+
+/// Sorts by id, from the lowest digit on; `spare` is memory.
+fn sort(order: &mut Vec<(u64, u32)>, spare: &mut Vec<(u64, u32)>) {
+    /// Bits of a digit: the counts of one stay in the first-level cache.
+    const DIGIT: u32 = 11;
+    let all = order.iter().fold((u64::MAX, 0), |(and, or), &(id, _)| (and & id, or | id));
+    let width = bits_of(all.0 ^ all.1);
+    if order.len() < 1 << DIGIT {
+        return order.sort_unstable();
+    }
+    spare.clear();
+    spare.resize(order.len(), (0, 0));
+    for shift in (0..width).step_by(DIGIT as usize) {
+        let digit = |id: u64| (id >> shift) as usize % (1 << DIGIT);
+        let mut next = [0_u32; 1 << DIGIT];
+        for &(id, _) in &*order {
+            next[digit(id)] += 1;
+        }
+        let mut before = 0;
+        for next in &mut next {
+            before += std::mem::replace(next, before);
+        }
+        for &(id, place) in &*order {
+            let to = &mut next[digit(id)];
+            spare[*to as usize] = (id, place);
+            *to += 1;
+        }
+        std::mem::swap(order, spare);
+    }
 }
 
 /// Appends the list that the dictionary was built of.
