@@ -33,7 +33,7 @@ fn forged_words_of_every_encoding_are_read_or_refused() {
         if encoding == 4
             && let Some(first) = body.first_mut()
         {
-            *first = *first >> 32 << 32 | random(&mut state) % 8;
+            *first = ((*first >> 32) << 32) | (random(&mut state) % 8);
         }
         let words = with_checksum(encoding, count, &body);
         let mut out = vec![0; count];
