@@ -80,10 +80,11 @@ pub trait Backend: Send + Sized + 'static {
     // Embedding tables
 
     /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
+    /// Tables of one name are parts of one table: blocks of its columns, tiers of its rows.
     ///
     /// # Errors
-    /// A table without rows, a `dim` of 0 or above the limit, two tables of one name, a window
-    /// that does not hold the columns, memory that cannot be mapped.
+    /// A table without rows, a `dim` of 0 or above the limit, two tables of one name and window,
+    /// a window that does not hold the columns, memory that cannot be mapped.
     fn create_tables(&mut self, specs: &[TableSpec], seed: u64) -> Result<Self::Tables>;
 
     /// What the tables were made from.

@@ -19,6 +19,7 @@ mod operands;
 pub mod reference;
 mod rng;
 mod spec;
+mod window;
 
 pub use backend::Backend;
 pub use cpu::{Cpu, CpuOptions, RowGradients};
@@ -31,7 +32,8 @@ pub use operands::{
     Scalar, Unique,
 };
 pub use rng::normal;
-pub use spec::{Dtype, Init, Pages, Rounding, TableSpec, Window};
+pub use spec::{Dtype, Init, Pages, Rounding, TableSpec};
+pub use window::{RowNumbers, Window};
 
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

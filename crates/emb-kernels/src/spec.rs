@@ -1,5 +1,6 @@
 //! What a table is before it exists: [`TableSpec`].
 
+use crate::Window;
 use emb_optim::Optimizer;
 
 /// Element type of stored weights. Arithmetic is always `f32` (statistics `f64`).
@@ -67,33 +68,11 @@ pub enum Pages {
     Huge,
 }
 
-/// Which part of a global table the rows and columns of a [`TableSpec`] are.
-///
-/// Local `(row, column)` is global `(first_row + row * row_step, first_column + column)`; initial
-/// weights and stochastic rounding are keyed by global positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// Global row of local row 0.
-    pub first_row: u64,
-    /// Global rows between two local rows: 1 for a range, the number of owners for modulo.
-    pub row_step: u64,
-    /// Global column of local column 0.
-    pub first_column: usize,
-    /// Columns of the whole table, for row-wise statistics; equal to `dim` without column cuts.
-    pub table_dim: usize,
-}
-
-impl Window {
-    /// The whole table of `dim` columns.
-    pub fn whole(dim: usize) -> Self {
-        Self { first_row: 0, row_step: 1, first_column: 0, table_dim: dim }
-    }
-}
-
 /// One table (or one shard of a table) to be created by a backend.
 #[derive(Clone, Debug)]
 pub struct TableSpec {
-    /// Name, unique within a group; keys initial weights and checkpoints.
+    /// Name of the whole table; keys initial weights and checkpoints. In a group, tables of one name
+    /// are different parts of one table.
     pub name: String,
     /// Rows held here; at least 1.
     pub rows: u64,

@@ -1,13 +1,10 @@
 //! Gradients to the owners.
 
-use super::columns::Direction;
+use super::ShardedEmbeddings;
 use super::error::{Error, Result};
-use super::layout::Layout;
 use super::pool::Pooled;
-use super::trip::Trip;
-use super::{Class, ShardedEmbeddings};
 use emb_comm::Collective;
-use emb_kernels::Backend;
+use emb_kernels::{Backend, Pooling};
 
 impl<B: Backend> Pooled<B> {
     /// Sends the gradient of the output to the owners, who update every touched row once; then
@@ -18,7 +15,7 @@ impl<B: Backend> Pooled<B> {
     /// learning rate; `step` counts from 1.
     ///
     /// # Errors
-    /// A gradient of another length, step 0; a peer that fails.
+    /// A gradient of another length, step 0, features that are not pooled; a peer that fails.
     pub fn backward<C: Collective>(
         self,
         embeddings: &mut ShardedEmbeddings<B, C>,
@@ -27,7 +24,24 @@ impl<B: Backend> Pooled<B> {
         factor: f64,
         step: u64,
     ) -> Result<()> {
-        let done = self.update(embeddings, backend, gradient, factor, step);
+        self.backward_all(embeddings, backend, gradient, &[], factor, step)
+    }
+
+    /// [`backward`](Self::backward) with the gradients of features that are not pooled: one for
+    /// each of them, in the order of features, of the shape of its [`sequence`](Self::sequence).
+    ///
+    /// # Errors
+    /// As there; another number of sequences, or one of another length.
+    pub fn backward_all<C: Collective>(
+        self,
+        embeddings: &mut ShardedEmbeddings<B, C>,
+        backend: &mut B,
+        gradient: &[f32],
+        sequences: &[&[f32]],
+        factor: f64,
+        step: u64,
+    ) -> Result<()> {
+        let done = self.update(embeddings, backend, gradient, sequences, factor, step);
         done.map_err(|error| embeddings.give_up(error))
     }
 
@@ -36,64 +50,62 @@ impl<B: Backend> Pooled<B> {
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
         gradient: &[f32],
+        sequences: &[&[f32]],
         factor: f64,
         step: u64,
     ) -> Result<()> {
-        let Trip { batch, divisors, arrived, .. } = &*self.trip;
-        let expected = batch * self.width;
+        let expected = self.trip.batch * self.width;
         if gradient.len() != expected || step == 0 {
             let got = gradient.len();
             return Err(Error::Mismatch(format!(
                 "step {step}: {got} gradients for {expected} outputs; steps count from 1"
             )));
         }
-        let ShardedEmbeddings { classes, specs, rates, .. } = embeddings;
-        for ((class, arrived), staged) in classes.iter_mut().zip(arrived).zip(&*self.staged) {
-            cut(&class.layout, gradient, divisors, (*batch, self.width), &mut class.sums);
-            class.exchange_columns(*batch, &arrived.samples, Direction::ToOwners)?;
-            let Class { rules, layout, .. } = class;
-            rules.clear();
-            rules.extend(layout.stored.iter().map(|stored| {
-                specs[stored.table].optimizer.rule(rates[stored.table] * factor, step)
-            }));
-            class.update(backend, arrived, staged, step)?;
+        let mut of_features = embeddings.sequences.take();
+        self.by_feature(embeddings, sequences, &mut of_features, step)?;
+        let ShardedEmbeddings { classes, rates, step_rates, .. } = embeddings;
+        step_rates.clear();
+        step_rates.extend(rates.iter().map(|rate| rate * factor));
+        let legs = classes.iter_mut().zip(&self.trip.legs).zip(&*self.staged);
+        for ((class, leg), staged) in legs {
+            let (gradient, rates) = ((gradient, self.width), (&step_rates[..], step));
+            class.backward(backend, (&self.trip, leg), staged, gradient, &of_features, rates)?;
         }
+        embeddings.sequences.put(of_features);
         embeddings.after_step(backend, step)
     }
-}
 
-/// For every owner `[batch, its columns]` of the gradient: divided where bags are means of parts,
-/// times what its table asks for.
-fn cut(
-    layout: &Layout,
-    gradient: &[f32],
-    divisors: &[f32],
-    (batch, width): (usize, usize),
-    parts: &mut Vec<f32>,
-) {
-    let columns: usize = layout.owned.iter().map(|owned| owned.width).sum();
-    // Every element is written below.
-    parts.resize(batch * columns, 0.0);
-    for b in 0..batch {
-        let gradient = &gradient[b * width..(b + 1) * width];
-        let mut start = 0;
-        for owned in &layout.owned {
-            let row = &mut parts[start + b * owned.width..][..owned.width];
-            start += batch * owned.width;
-            for portion in &owned.portions {
-                let from = &gradient[portion.output..][..portion.width];
-                let to = &mut row[portion.column..][..portion.width];
-                let mut scale = portion.scale;
-                if portion.divide {
-                    let divisor = divisors[portion.feature * batch + b];
-                    scale = if divisor == 0.0 { 0.0 } else { scale / divisor };
-                }
-                if scale.to_bits() == 1.0_f32.to_bits() {
-                    to.copy_from_slice(from);
-                } else {
-                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from * scale);
+    /// The gradients of sequences by feature; none for those that are pooled.
+    fn by_feature<'a, C: Collective>(
+        &self,
+        embeddings: &ShardedEmbeddings<B, C>,
+        sequences: &[&'a [f32]],
+        of_features: &mut Vec<&'a [f32]>,
+        step: u64,
+    ) -> Result<()> {
+        let features = embeddings.map.features();
+        let wanted = features.iter().filter(|feature| feature.pooling == Pooling::None).count();
+        if sequences.len() != wanted {
+            let got = sequences.len();
+            return Err(Error::Mismatch(format!(
+                "step {step}: gradients of {got} sequences for {wanted} features without pooling"
+            )));
+        }
+        let mut given = sequences.iter();
+        for (f, feature) in features.iter().enumerate() {
+            let mut own: &[f32] = &[];
+            if feature.pooling == Pooling::None {
+                own = given.next().expect("invariant: counted above");
+                let (got, expected) = (own.len(), self.trip.sequences[f].len());
+                if got != expected {
+                    return Err(Error::Mismatch(format!(
+                        "step {step}: {got} gradients for {expected} values of feature {:?}",
+                        feature.name
+                    )));
                 }
             }
+            of_features.push(own);
         }
+        Ok(())
     }
 }

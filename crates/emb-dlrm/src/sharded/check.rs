@@ -3,7 +3,7 @@
 use super::error::{Error, Result, refuse};
 use emb_kernels::{Feature, Pooling, TableSpec};
 use emb_optim::{GroupGradient, ReplicaRule};
-use emb_shard::{Exchange, Path, Plan, ReplicaSync, RowMapKind, TableId, TablePlan, Tier};
+use emb_shard::{Exchange, Plan, ReplicaSync, TablePlan, Tier};
 
 /// Checks a plan against the tables and features that it is to place.
 ///
@@ -45,20 +45,22 @@ pub(crate) fn check(
             return refuse(&spec.name, "it is a part of a table; whole tables are cut by the plan");
         }
     }
-    for feature in features {
-        if feature.pooling == Pooling::None {
-            let table = specs.get(feature.table).map_or("", |spec| &spec.name);
-            let name = &feature.name;
-            return refuse(
-                table,
-                format!("feature {name:?} isn't pooled: not executed over ranks"),
-            );
+    for ((_, placed), spec) in plan.placed().iter().zip(specs) {
+        check_placed(placed)?;
+        for tier in &placed.tiers {
+            check_optimizer(spec, placed, tier)?;
         }
     }
-    for ((_, placed), spec) in plan.placed().iter().zip(specs) {
-        let tier = only_tier(placed)?;
-        check_tier(&spec.name, tier)?;
-        check_optimizer(spec, tier)?;
+    for feature in features.iter().filter(|feature| feature.pooling == Pooling::None) {
+        let Some(placed) = plan.placed().as_slice().get(feature.table) else { continue };
+        let pools = |tier: &&Tier| matches!(tier.exchange, Exchange::Reduce { .. });
+        if let Some(tier) = placed.tiers.iter().find(pools) {
+            let what = format!(
+                "feature {:?} isn't pooled, exchange {} pools: unique or rows is needed",
+                feature.name, tier.exchange
+            );
+            return refuse(&placed.table, what);
+        }
     }
     Ok(())
 }
@@ -69,55 +71,19 @@ pub(crate) fn check(
 /// By table name, what can't be.
 #[cfg(feature = "cli")]
 pub(crate) fn executable(plan: &Plan) -> Result<()> {
-    for (_, placed) in plan.placed().iter() {
-        check_tier(&placed.table, only_tier(placed)?)?;
-    }
-    Ok(())
+    plan.placed().as_slice().iter().try_for_each(check_placed)
 }
 
-/// The tier of a table of a checked plan.
-pub(super) fn tier_of(plan: &Plan, table: usize) -> Result<&Tier> {
-    Ok(plan.tier(TableId::new(table as u32), 0)?)
-}
-
-fn only_tier(placed: &TablePlan) -> Result<&Tier> {
-    if placed.order.is_some() {
-        return refuse(&placed.table, "an order of rows of its own isn't executed");
-    }
-    match placed.tiers.as_slice() {
-        [tier] => Ok(tier),
-        tiers => refuse(&placed.table, format!("{} tiers: only one is executed", tiers.len())),
-    }
-}
-
-fn check_tier(table: &str, tier: &Tier) -> Result<()> {
-    match tier.exchange {
-        Exchange::Local | Exchange::Reduce { over: Path::Flat } => {}
-        other => return refuse(table, format!("exchange {other} isn't executed, only reduce")),
-    }
-    if tier.sync == ReplicaSync::FullyShardedReplicas {
-        return refuse(table, format!("sync {} isn't executed", tier.sync));
-    }
-    let group = tier.mesh.group_ranks();
-    for (number, block) in tier.blocks.iter().enumerate() {
-        if matches!(block.map.kind(), RowMapKind::Permuted { .. }) {
-            return refuse(table, "rows in a permuted order aren't executed");
-        }
-        if block.map != tier.blocks[0].map {
-            return refuse(table, "column blocks whose rows are cut differently aren't executed");
-        }
-        let twice = block.owners.iter().find(|&owner| {
-            tier.blocks[..number].iter().any(|other| other.owners.part_of(owner).is_some())
-        });
-        if let Some(owner) = twice.filter(|&owner| owner < group) {
-            let what = format!("position {owner} of a group owns two column blocks: not executed");
-            return refuse(table, what);
+fn check_placed(placed: &TablePlan) -> Result<()> {
+    for tier in &placed.tiers {
+        if tier.sync == ReplicaSync::FullyShardedReplicas {
+            return refuse(&placed.table, format!("sync {} isn't executed", tier.sync));
         }
     }
     Ok(())
 }
 
-fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
+fn check_optimizer(spec: &TableSpec, placed: &TablePlan, tier: &Tier) -> Result<()> {
     let optimizer = &spec.optimizer;
     if tier.blocks.len() > 1 && optimizer.needs_whole_row() {
         return refuse(&spec.name, "max_norm needs whole rows, the plan cuts columns");
@@ -138,7 +104,8 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
                 format!("replica rule {rule} doesn't go with sync gradients"),
             );
         }
-        rule if planned != given => {
+        // Every tier of several has its own number of replicas.
+        rule if planned != given && placed.tiers.len() == 1 => {
             let what = format!("replica rule {rule} over {given} replicas, the plan has {planned}");
             return refuse(&spec.name, what);
         }
@@ -147,7 +114,7 @@ fn check_optimizer(spec: &TableSpec, tier: &Tier) -> Result<()> {
     Ok(())
 }
 
-/// What the gradient of the mean loss over the global batch is multiplied by for a table.
+/// What the gradient of the mean loss over the global batch is multiplied by for a tier.
 ///
 /// A group sees `1/M` of the samples, so that the mean of the replicas' steps is the step of the
 /// mean gradient if each takes `M` times its part. Summed gradients are what they are.

@@ -1,44 +1,18 @@
 //! Ids at their owners: [`Exchanged`].
 
+use super::ShardedEmbeddings;
 use super::error::Result;
 use super::route::Routed;
 use super::spares::Lent;
-use super::trip::{Arrived, Parcels, Trip};
-use super::{Class, ShardedEmbeddings};
+use super::trip::Trip;
 use emb_comm::Collective;
 use emb_kernels::Backend;
 
-/// Bags that arrived at their owners; nothing was looked up yet.
+/// Ids that arrived at their owners; nothing was looked up yet.
 #[derive(Debug)]
 pub struct Exchanged {
     pub(super) trip: Lent<Trip>,
 }
-
-/// Memory of an exchange of ids.
-#[derive(Debug, Default)]
-pub(super) struct ExchangeMemory {
-    /// `[ranks of the group, COUNTS]`, sent and received.
-    send: Vec<usize>,
-    told: Vec<usize>,
-    /// By rank of the group.
-    send_ids: Vec<usize>,
-    ids: Vec<usize>,
-    sizes: Vec<usize>,
-    cursors: Vec<Cursor>,
-    words: Vec<i64>,
-    weights: Vec<f32>,
-}
-
-/// Where the next lengths, ids and weights of a rank are.
-#[derive(Clone, Copy, Debug)]
-struct Cursor {
-    lengths: usize,
-    ids: usize,
-    weights: usize,
-}
-
-/// What ranks tell each other first: samples, ids, whether there are per-sample weights.
-const COUNTS: usize = 3;
 
 impl Routed {
     /// Sends the ids to their owners.
@@ -50,119 +24,10 @@ impl Routed {
         embeddings: &mut ShardedEmbeddings<B, C>,
     ) -> Result<Exchanged> {
         let mut trip = self.trip;
-        let Trip { batch, parcels, arrived, .. } = &mut *trip;
-        arrived.resize_with(parcels.len(), Arrived::default);
-        for ((class, parcels), arrived) in embeddings.classes.iter_mut().zip(parcels).zip(arrived) {
-            exchange(class, parcels, *batch, arrived)?;
+        let Trip { batch, legs, .. } = &mut *trip;
+        for (class, leg) in embeddings.classes.iter_mut().zip(legs) {
+            class.exchange(*batch, leg)?;
         }
         Ok(Exchanged { trip })
     }
-}
-
-fn exchange<B: Backend, C: Collective>(
-    class: &mut Class<B, C>,
-    parcels: &mut Parcels,
-    batch: usize,
-    arrived: &mut Arrived,
-) -> Result<()> {
-    let features = class.layout.own().portions.len();
-    let Some(group) = &mut class.group else {
-        arrived.keep(parcels, batch);
-        return Ok(());
-    };
-    let memory = &mut class.exchange;
-    let weighted = usize::from(parcels.weighted);
-    memory.send.clear();
-    memory.send_ids.clear();
-    for bags in &parcels.bags {
-        memory.send.extend([batch, bags.ids.len(), weighted]);
-        memory.send_ids.push(bags.ids.len());
-    }
-    memory.told.resize(memory.send.len(), 0);
-    group.exchange_counts(&memory.send, &mut memory.told)?;
-    arrived.samples.clear();
-    arrived.weighted = false;
-    memory.ids.clear();
-    memory.sizes.clear();
-    for told in memory.told.chunks_exact(COUNTS) {
-        arrived.samples.push(told[0]);
-        memory.ids.push(told[1]);
-        memory.sizes.push(told[0] * features + told[1]);
-        arrived.weighted |= told[2] > 0;
-    }
-    memory.words.resize(memory.sizes.iter().sum(), 0);
-    let (words, counts) = (&parcels.words, &parcels.counts);
-    group.all_to_all_v::<i64>(words, counts, &mut memory.words, &memory.sizes)?;
-    if arrived.weighted {
-        if !parcels.weighted {
-            // A rank without weights, for want of samples perhaps, has weights of 1.
-            parcels.weights.resize(memory.send_ids.iter().sum(), 1.0);
-        }
-        memory.weights.resize(memory.ids.iter().sum(), 0.0);
-        let (send, counts) = (&parcels.weights, &memory.send_ids);
-        group.all_to_all_v::<f32>(send, counts, &mut memory.weights, &memory.ids)?;
-    }
-    memory.arrange(features, arrived);
-    Ok(())
-}
-
-impl Arrived {
-    /// The bags of a group of one rank stay where they are.
-    fn keep(&mut self, parcels: &mut Parcels, batch: usize) {
-        self.samples.clear();
-        self.samples.push(batch);
-        self.weighted = parcels.weighted;
-        self.offsets.clear();
-        self.offsets.push(0);
-        let [bags] = &mut parcels.bags[..] else { return };
-        extend_offsets(&mut self.offsets, &bags.lengths);
-        std::mem::swap(&mut self.ids, &mut bags.ids);
-        std::mem::swap(&mut self.weights, &mut bags.weights);
-    }
-}
-
-impl ExchangeMemory {
-    /// From one parcel a rank to one batch: by feature, then rank, then sample.
-    fn arrange(&mut self, features: usize, arrived: &mut Arrived) {
-        self.cursors.clear();
-        let (mut word, mut id) = (0, 0);
-        for (&samples, &ids) in arrived.samples.iter().zip(&self.ids) {
-            self.cursors.push(Cursor {
-                lengths: word,
-                ids: word + samples * features,
-                weights: id,
-            });
-            word += samples * features + ids;
-            id += ids;
-        }
-        let Arrived { samples, offsets, ids, weighted, weights } = arrived;
-        offsets.clear();
-        offsets.push(0);
-        ids.clear();
-        weights.clear();
-        for _ in 0..features {
-            for (cursor, &samples) in self.cursors.iter_mut().zip(&*samples) {
-                let lengths = &self.words[cursor.lengths..cursor.lengths + samples];
-                let n = extend_offsets(offsets, lengths);
-                ids.extend_from_slice(&self.words[cursor.ids..cursor.ids + n]);
-                if *weighted {
-                    weights.extend_from_slice(&self.weights[cursor.weights..cursor.weights + n]);
-                }
-                cursor.lengths += samples;
-                cursor.ids += n;
-                cursor.weights += n;
-            }
-        }
-    }
-}
-
-/// Appends the ends of bags to offsets; returns how many ids they have.
-fn extend_offsets(offsets: &mut Vec<u64>, lengths: &[i64]) -> usize {
-    let begin = offsets[offsets.len() - 1];
-    let mut end = begin;
-    offsets.extend(lengths.iter().map(|&length| {
-        end += length as u64;
-        end
-    }));
-    (end - begin) as usize
 }

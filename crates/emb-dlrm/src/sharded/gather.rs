@@ -1,14 +1,13 @@
 //! Rows of a table in their order, whatever the plan: for checkpoints and comparisons.
 
-use super::ShardedEmbeddings;
-use super::check::tier_of;
+use super::class::Class;
 use super::error::{Error, Result, refuse};
-use super::layout::Layout;
-use super::sync::{Piece, read};
+use super::layout::{Layout, locate_all};
+use super::ShardedEmbeddings;
 use emb_comm::Collective;
-use emb_kernels::{Backend, TableSpec};
+use emb_kernels::{Backend, RowTransfer, TableSpec};
 use emb_optim::Extent;
-use emb_shard::{ExchangeClass, Rank, RowMap, Tier};
+use emb_shard::{Plan, Rank, TableId};
 use std::ops::Range;
 
 /// All rows of a table in their order, whatever the plan.
@@ -70,28 +69,24 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         state: &[Vec<f32>],
     ) -> Result<()> {
         let rows = self.range_of(table, first, weights, state)?;
-        let number = self.class_of(table)?;
-        let tier = tier_of(&self.plan, table)?;
-        let (dim, slots) = (self.specs[table].dim, self.specs[table].optimizer.slots());
-        let class = &mut self.classes[number];
-        let Some(t) = class.layout.stored.iter().position(|stored| stored.table == table) else {
-            return Ok(());
-        };
-        let stored = &class.layout.stored[t];
-        let block = &tier.blocks[stored.block];
-        let (column, width) = (block.columns.start(), block.columns.columns());
-        let mut own: Vec<Vec<f32>> = vec![Vec::new(); slots.len()];
-        for local in local_rows(&block.map, stored.part, &rows)? {
-            let row = (block.map.global(stored.part, local)? - first) as usize;
-            let cells = row * dim + column..row * dim + column + width;
-            for ((own, slot), values) in own.iter_mut().zip(slots).zip(state) {
-                own.clear();
-                match slot.extent {
-                    Extent::Row => own.push(values[row]),
-                    Extent::Element => own.extend_from_slice(&values[cells.clone()]),
+        let spec = &self.specs[table];
+        let mut values = Vec::new();
+        for class in &mut self.classes {
+            for list in lists(&class.layout, &self.plan, table, &rows) {
+                if list.owner != class.layout.position || list.local.is_empty() {
+                    continue;
                 }
+                values.clear();
+                for &row in &list.rows {
+                    for (from, elements) in list.cells(spec, row - first) {
+                        let from = from.map_or(weights, |slot| &state[slot]);
+                        values.extend_from_slice(&from[elements]);
+                    }
+                }
+                let tables = &mut class.stored.tables;
+                let values = RowTransfer::Write(&values);
+                backend.transfer_rows(tables, list.stored(&class.layout), &list.local, values)?;
             }
-            backend.write_rows(&mut class.tables, t, local, &weights[cells], &own)?;
         }
         Ok(())
     }
@@ -144,16 +139,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         Ok(first..end)
     }
 
-    /// The position of the class that a table is in.
-    fn class_of(&self, table: usize) -> Result<usize> {
-        self.spec(table)?;
-        let mut classes = self.plan.exchange_classes().iter();
-        let holds =
-            |class: &ExchangeClass| class.tiers.iter().any(|(id, _)| id.get() as usize == table);
-        Ok(classes.position(holds).expect("invariant: every table has an exchange"))
-    }
-
-    /// Gathers rows of a table in this rank's group: on every rank, or on rank 0 alone and then
+    /// Gathers rows of a table in this rank's groups: on every rank, or on rank 0 alone and then
     /// without the groups that it is not in.
     fn gather(
         &mut self,
@@ -164,54 +150,75 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         weights: &mut [f32],
         state: &mut [Vec<f32>],
     ) -> Result<()> {
-        let number = self.class_of(table)?;
-        let mesh = self.plan.exchange_classes()[number].mesh;
         let (me, root) = (Rank::new(self.everyone.rank() as u32), Rank::new(0));
-        if to_first && mesh.group_of(me)? != mesh.group_of(root)? {
-            return Ok(());
-        }
-        let (spec, tier) = (&self.specs[table], tier_of(&self.plan, table)?);
-        let class = &mut self.classes[number];
-        let parts = parts(tier, spec, &class.layout, &rows)?;
-        let mut all = Vec::new();
-        if let Some(t) = class.layout.stored.iter().position(|stored| stored.table == table) {
-            let stored = &class.layout.stored[t];
-            let local = local_rows(&tier.blocks[stored.block].map, stored.part, &rows)?;
-            if !local.is_empty() {
-                let count = (local.end - local.start) as usize;
-                let piece = Piece { table: t, first: local.start as usize, rows: count };
-                let (weights, state) = read(backend, &mut class.tables, &piece)?;
-                all = weights;
-                for slot in &state {
-                    all.extend_from_slice(slot);
+        let spec = &self.specs[table];
+        for class in &mut self.classes {
+            let mesh = class.members.mesh;
+            let here = !to_first || mesh.group_of(me)? == mesh.group_of(root)?;
+            if !here || class.layout.tiers_of(table).next().is_none() {
+                continue;
+            }
+            let lists = lists(&class.layout, &self.plan, table, &rows);
+            let root = to_first.then_some(mesh.replica_set_of(root)?.get() as usize);
+            let Some(all) = bring(class, backend, spec, &lists, root)? else { continue };
+            let mut at = 0;
+            // By owner, as they came.
+            for owner in 0..class.layout.owned.len() {
+                for list in lists.iter().filter(|list| list.owner == owner) {
+                    for &row in &list.rows {
+                        for (to, elements) in list.cells(spec, row - rows.start) {
+                            let to = match to {
+                                None => &mut *weights,
+                                Some(slot) => &mut state[slot],
+                            };
+                            let n = elements.len();
+                            to[elements].copy_from_slice(&all[at..at + n]);
+                            at += n;
+                        }
+                    }
                 }
             }
         }
-        if let Some(group) = &mut class.group {
-            let mut counts = vec![0; class.layout.owned.len()];
-            for part in &parts {
-                counts[part.owner] += part.elements;
-            }
-            let root = mesh.replica_set_of(root)?.get() as usize;
-            let receives = !to_first || group.rank() == root;
-            if !receives {
-                counts.fill(0);
-            }
-            let mut received = vec![0.0; counts.iter().sum()];
-            if to_first {
-                let mut send = vec![0; counts.len()];
-                send[root] = all.len();
-                group.all_to_all_v::<f32>(&all, &send, &mut received, &counts)?;
-            } else {
-                group.all_gather_v::<f32>(&all, &mut received, &counts)?;
-            }
-            if !receives {
-                return Ok(());
-            }
-            all = received;
-        }
-        place(tier, spec, parts, rows.start, &all, weights, state)
+        Ok(())
     }
+}
+
+/// What the owners in a group have of some rows, by owner and list; `None` for ranks that are not
+/// the `root` that wants to know.
+fn bring<B: Backend, C: Collective>(
+    class: &mut Class<B, C>,
+    backend: &mut B,
+    spec: &TableSpec,
+    lists: &[List],
+    root: Option<usize>,
+) -> Result<Option<Vec<f32>>> {
+    let Class { layout, links, stored, .. } = class;
+    let mut own = Vec::new();
+    let mut counts = vec![0; layout.owned.len()];
+    for list in lists {
+        counts[list.owner] += list.local.len() * list.elements(spec);
+        if list.owner == layout.position && !list.local.is_empty() {
+            let begin = own.len();
+            own.resize(begin + list.local.len() * list.elements(spec), 0.0);
+            let values = RowTransfer::Read(&mut own[begin..]);
+            backend.transfer_rows(&mut stored.tables, list.stored(layout), &list.local, values)?;
+        }
+    }
+    let Some(group) = &mut links.group else { return Ok(Some(own)) };
+    let Some(root) = root else {
+        let mut all = vec![0.0; counts.iter().sum()];
+        group.all_gather_v::<f32>(&own, &mut all, &counts)?;
+        return Ok(Some(all));
+    };
+    let receives = group.rank() == root;
+    if !receives {
+        counts.fill(0);
+    }
+    let mut all = vec![0.0; counts.iter().sum()];
+    let mut send = vec![0; counts.len()];
+    send[root] = own.len();
+    group.all_to_all_v::<f32>(&own, &send, &mut all, &counts)?;
+    Ok(receives.then_some(all))
 }
 
 impl WholeTable {
@@ -223,50 +230,84 @@ impl WholeTable {
     }
 }
 
-/// A stored part at some position of the group.
-struct StoredPart {
+/// Some rows of a table at one shard.
+struct List {
+    shard: usize,
     owner: usize,
-    block: usize,
-    row_part: usize,
-    local: Range<u64>,
-    elements: usize,
+    /// First column, and columns.
+    column: usize,
+    width: usize,
+    /// In the table, ascending.
+    rows: Vec<u64>,
+    /// In the shard.
+    local: Vec<u64>,
 }
 
-/// The parts of a table that have some of `rows`, by owner.
-fn parts(
-    tier: &Tier,
-    spec: &TableSpec,
-    layout: &Layout,
-    rows: &Range<u64>,
-) -> Result<Vec<StoredPart>> {
-    let mut parts = Vec::new();
-    for owner in 0..layout.owned.len() {
-        for (number, block) in tier.blocks.iter().enumerate() {
-            let Some(part) = block.owners.part_of(owner as u32) else { continue };
-            let local = local_rows(&block.map, part, rows)?;
-            let dim = block.columns.columns();
-            let state: usize =
-                spec.optimizer.slots().iter().map(|slot| width(slot.extent, dim)).sum();
-            let elements = (local.end - local.start) as usize * (dim + state);
-            parts.push(StoredPart { owner, block: number, row_part: part, local, elements });
+impl List {
+    /// Place of the shard among those that its owner stores.
+    fn stored(&self, layout: &Layout) -> usize {
+        let stored = layout.owned[self.owner].iter().position(|&shard| shard == self.shard);
+        stored.expect("invariant: the owner of a shard stores it")
+    }
+
+    /// Elements of a row here: weights, and state.
+    fn elements(&self, spec: &TableSpec) -> usize {
+        let slots = spec.optimizer.slots().iter().map(|slot| width(slot.extent, self.width));
+        self.width + slots.sum::<usize>()
+    }
+
+    /// Where the weights (`None`) and slots of row `row` here are among those of whole rows.
+    fn cells<'a>(
+        &self,
+        spec: &'a TableSpec,
+        row: u64,
+    ) -> impl Iterator<Item = (Option<usize>, Range<usize>)> + use<'a> {
+        let (row, column, width, dim) = (row as usize, self.column, self.width, spec.dim);
+        let weights = std::iter::once((None, Extent::Element));
+        let slots = spec.optimizer.slots().iter().enumerate();
+        weights.chain(slots.map(|(number, slot)| (Some(number), slot.extent))).map(
+            move |(slot, extent)| match extent {
+                // Every owner of columns has the state of the whole row, as equal copies.
+                Extent::Row => (slot, row..row + 1),
+                Extent::Element => {
+                    let begin = row * dim + column;
+                    (slot, begin..begin + width)
+                }
+            },
+        )
+    }
+}
+
+/// Which of `rows` of a table each shard of a layout has.
+fn lists(layout: &Layout, plan: &Plan, table: usize, rows: &Range<u64>) -> Vec<List> {
+    let order = plan.placed()[TableId::new(table as u32)].order.as_ref();
+    let mut lists = Vec::new();
+    for (_, tier) in layout.tiers_of(table) {
+        let of_tier: Vec<(u64, u64)> = (rows.clone())
+            .map(|row| (row, order.map_or(row, |order| order.place(row))))
+            .filter(|(_, place)| tier.places.contains(place))
+            .map(|(row, place)| (row, place - tier.places.start))
+            .collect();
+        for block in &tier.blocks {
+            let base = lists.len();
+            // By part; parts without rows stay empty.
+            lists.extend(block.shards.iter().map(|&shard| List {
+                shard,
+                owner: layout.shards.get(shard).map_or(0, |shard| shard.owner),
+                column: block.column,
+                width: block.width,
+                rows: Vec::new(),
+                local: Vec::new(),
+            }));
+            let mut numbers = of_tier.iter().map(|&(row, _)| row);
+            locate_all(&block.map, of_tier.iter().map(|&(_, row)| row), |part, local| {
+                let list = &mut lists[base + part];
+                list.rows.push(numbers.next().expect("invariant: one for each row"));
+                list.local.push(local);
+            });
         }
     }
-    Ok(parts)
-}
-
-/// The local rows of a part that are among `rows`: neighbours, since local rows are in order.
-fn local_rows(map: &RowMap, part: usize, rows: &Range<u64>) -> Result<Range<u64>> {
-    let count = map.rows_of(part)?;
-    // Local rows ascend with global ones, so the first at or above a row is found by bisection.
-    let at_or_above = |row: u64| -> Result<u64> {
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if map.global(part, middle)? < row { low = middle + 1 } else { high = middle }
-        }
-        Ok(low)
-    };
-    Ok(at_or_above(rows.start)?..at_or_above(rows.end)?)
+    lists
 }
 
 fn width(extent: Extent, dim: usize) -> usize {
@@ -274,39 +315,4 @@ fn width(extent: Extent, dim: usize) -> usize {
         Extent::Row => 1,
         Extent::Element => dim,
     }
-}
-
-/// Puts gathered parts in their places, row `first` at the beginning.
-fn place(
-    tier: &Tier,
-    spec: &TableSpec,
-    parts: Vec<StoredPart>,
-    first: u64,
-    all: &[f32],
-    weights: &mut [f32],
-    state: &mut [Vec<f32>],
-) -> Result<()> {
-    let slots = spec.optimizer.slots();
-    let mut at = 0;
-    for part in parts {
-        let block = &tier.blocks[part.block];
-        let (begin, dim) = (block.columns.start(), block.columns.columns());
-        let extents = std::iter::once(Extent::Element).chain(slots.iter().map(|slot| slot.extent));
-        let targets = std::iter::once(&mut *weights).chain(state.iter_mut().map(Vec::as_mut_slice));
-        for (target, extent) in targets.zip(extents) {
-            let n = width(extent, dim);
-            // Every owner of columns has the state of the whole row, as equal copies.
-            let (stride, column) = match extent {
-                Extent::Row => (1, 0),
-                Extent::Element => (spec.dim, begin),
-            };
-            for local in part.local.clone() {
-                let row = (block.map.global(part.row_part, local)? - first) as usize;
-                let to = &mut target[row * stride + column..][..n];
-                to.copy_from_slice(&all[at..at + n]);
-                at += n;
-            }
-        }
-    }
-    Ok(())
 }

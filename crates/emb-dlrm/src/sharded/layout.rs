@@ -1,254 +1,252 @@
-//! What each rank of a group does for one class of tables, from the plan alone: [`Layout`].
+//! Which position of a group stores what of the tables of one exchange, from the plan alone:
+//! [`Layout`].
 
-use super::check::{gradient_scale, tier_of};
+use super::check::gradient_scale;
 use super::error::Result;
-use emb_kernels::{Feature, FeatureMap, Pooling, TableSpec, Window};
-use emb_shard::{ExchangeClass, Plan, Rank, RowMap, RowMapKind};
-use std::collections::BTreeSet;
+use emb_kernels::{RowNumbers, TableSpec, Window};
+use emb_optim::{Optimizer, ReplicaScaling};
+use emb_shard::{Exchange, Mesh, Plan, Rank, RowMap, RowMapKind, RowOrder, TableId};
+use std::ops::Range;
 
-/// One feature at one owner: which rows and columns it looks up there.
+/// The tiers that share an exchange.
 #[derive(Clone, Debug)]
-pub(super) struct Portion {
-    /// Position of the feature.
-    pub(super) feature: usize,
-    /// Columns here.
-    pub(super) width: usize,
-    /// First column in what this owner sends.
-    pub(super) column: usize,
-    /// First column in the whole output.
-    pub(super) output: usize,
-    /// Whether other owners have other rows: then parts are added up, in the order of owners.
-    pub(super) place: Place,
-    /// Whether it is the last to be added.
-    pub(super) last: bool,
-    /// Whether the destination divides by the weight of the bag.
-    pub(super) divide: bool,
+pub(super) struct Members {
+    pub(super) mesh: Mesh,
+    pub(super) exchange: Exchange,
+    /// Tables and tiers, in table order.
+    pub(super) tiers: Vec<(TableId, usize)>,
+}
+
+/// A block of rows of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Tier {
+    /// Position of the table.
+    pub(super) table: usize,
+    /// Its rows, by place in the order of the table.
+    pub(super) places: Range<u64>,
+    /// Whether it is all of the table.
+    pub(super) alone: bool,
+    /// All its columns, in order.
+    pub(super) blocks: Vec<Block>,
     /// What gradients are multiplied by.
     pub(super) scale: f32,
 }
 
-/// How a portion comes into the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is all there is.
-    Whole,
-    /// It is the first part of several.
-    First,
-    /// It is added to the parts of owners before.
-    Later,
-}
-
-/// Who gets the ids of one feature.
+/// Columns of a tier.
 #[derive(Clone, Debug)]
-pub(super) struct Routes {
-    /// Position of the feature.
-    pub(super) feature: usize,
-    /// Parts of the rows of its table.
-    pub(super) map: RowMap,
-    /// For each column block the owner of every part: a position of the group.
-    pub(super) owners: Vec<Vec<usize>>,
-}
-
-impl Routes {
-    /// Owner of a part without rows.
-    pub(super) const NOBODY: usize = usize::MAX;
-}
-
-/// What one position of a group owns.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Owned {
-    /// Its features, in the order of the configuration.
-    pub(super) portions: Vec<Portion>,
-    /// Columns of all of them.
+pub(super) struct Block {
+    /// First column in the table.
+    pub(super) column: usize,
     pub(super) width: usize,
+    /// Which part has which row of the tier.
+    pub(super) map: RowMap,
+    /// By part: its shard, or [`Block::NOBODY`].
+    pub(super) shards: Vec<usize>,
+    /// Where an earlier block's rows are cut alike: who gets the same ids as whom.
+    pub(super) repeats: Option<Vec<Repeat>>,
 }
 
-/// A part of a table that this rank stores.
+/// An owner of columns that gets the ids of an owner of other columns of the same rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeat {
+    pub(super) from: usize,
+    /// Shards of the tier that the first owner has behind the one that is repeated, by then.
+    pub(super) after: usize,
+    pub(super) to: usize,
+}
+
+/// Rows and columns of a tier that one position stores; at least a row.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
-    /// Position of the table.
-    pub(super) table: usize,
-    /// Column block.
+pub(super) struct Shard {
+    /// Position of the tier in [`Layout::tiers`].
+    pub(super) tier: usize,
     pub(super) block: usize,
-    /// Row part.
     pub(super) part: usize,
-}
-
-/// Where a stored part's statistics of one column block come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Columns {
-    /// The block is here.
-    Own,
-    /// They come from the other owner: the entry of [`Layout::shared`], all positions in one.
-    Shared(usize),
+    /// Position in the group.
+    pub(super) owner: usize,
+    pub(super) width: usize,
 }
 
 /// The tables of one exchange, as the ranks of one group share them.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// What every position of the group owns.
-    pub(super) owned: Vec<Owned>,
     /// This rank's position.
     pub(super) position: usize,
-    /// What this rank stores, in table order.
-    pub(super) stored: Vec<Stored>,
-    /// For every position of the group, which stored parts (by place in `stored`) it has other
-    /// columns of, and its column block.
-    pub(super) shared: Vec<Vec<(usize, usize)>>,
-    /// The features of the class.
-    pub(super) features: Vec<Routes>,
-    /// For each stored part whose columns others have as well, all blocks in column order.
-    pub(super) statistics: Vec<Vec<Columns>>,
+    /// In table order.
+    pub(super) tiers: Vec<Tier>,
+    /// By tier, column block and row part.
+    pub(super) shards: Vec<Shard>,
+    /// By position of the group, its shards in their order.
+    pub(super) owned: Vec<Vec<usize>>,
+}
+
+impl Block {
+    /// A part without rows.
+    pub(super) const NOBODY: usize = usize::MAX;
+
+    /// Parts that have rows.
+    pub(super) fn parts(&self) -> usize {
+        self.shards.iter().filter(|&&shard| shard != Self::NOBODY).count()
+    }
 }
 
 impl Layout {
-    /// The layout of `class` as `rank` sees it.
+    /// The layout of `members` as `rank` sees it.
     pub(super) fn new(
         plan: &Plan,
-        class: &ExchangeClass,
+        members: &Members,
         specs: &[TableSpec],
-        map: &FeatureMap,
         rank: Rank,
     ) -> Result<Self> {
-        let position = class.mesh.replica_set_of(rank)?.get() as usize;
-        let mut owned = vec![Owned::default(); class.mesh.group_ranks() as usize];
-        let mut features = Vec::new();
-        for (f, feature) in map.features().iter().enumerate() {
-            if !class.tiers.iter().any(|(id, _)| id.get() as usize == feature.table) {
-                continue;
-            }
-            let tier = tier_of(plan, feature.table)?;
-            let mut routes =
-                Routes { feature: f, map: tier.blocks[0].map.clone(), owners: Vec::new() };
-            for block in &tier.blocks {
-                let partial = block.owners.len() > 1;
-                let mut owners = vec![Routes::NOBODY; block.owners.len()];
-                for (part, owner) in block.owners.iter().enumerate() {
-                    if block.map.rows_of(part)? == 0 {
-                        continue;
+        let position = members.mesh.replica_set_of(rank)?.get() as usize;
+        let mut owned = vec![Vec::new(); members.mesh.group_ranks() as usize];
+        let (mut tiers, mut shards) = (Vec::new(), Vec::new());
+        for &(table, number) in &members.tiers {
+            let planned = plan.tier(table, number)?;
+            let mut blocks: Vec<Block> = Vec::new();
+            for (block, cut) in planned.blocks.iter().enumerate() {
+                let width = cut.columns.columns();
+                let mut of_part = vec![Block::NOBODY; cut.owners.len()];
+                for (part, owner) in cut.owners.iter().enumerate() {
+                    if cut.map.rows_of(part)? > 0 {
+                        of_part[part] = shards.len();
+                        owned[owner as usize].push(shards.len());
+                        let (tier, owner) = (tiers.len(), owner as usize);
+                        shards.push(Shard { tier, block, part, owner, width });
                     }
-                    owners[part] = owner as usize;
-                    let owned = &mut owned[owner as usize];
-                    let width = block.columns.columns();
-                    owned.portions.push(Portion {
-                        feature: f,
-                        width,
-                        column: owned.width,
-                        output: map.column(f) + block.columns.start(),
-                        place: if partial { Place::Later } else { Place::Whole },
-                        last: false,
-                        divide: partial && feature.pooling == Pooling::Mean,
-                        scale: gradient_scale(&specs[feature.table], tier),
-                    });
-                    owned.width += width;
                 }
-                routes.owners.push(owners);
+                let same = blocks.iter().position(|other| other.map == cut.map);
+                let repeats = same.map(|same| repeats(&shards, &blocks[same..], &of_part));
+                let (column, map) = (cut.columns.start(), cut.map.clone());
+                blocks.push(Block { column, width, map, shards: of_part, repeats });
             }
-            features.push(routes);
+            let table = table.get() as usize;
+            let scale = gradient_scale(&specs[table], planned);
+            let places = planned.rows.start()..planned.rows.end();
+            let alone = plan.placed()[TableId::new(table as u32)].tiers.len() == 1;
+            tiers.push(Tier { table, places, alone, blocks, scale });
         }
-        mark_ends(&mut owned);
-        let mut stored = Vec::new();
-        for &(id, _) in &class.tiers {
-            let tier = tier_of(plan, id.get() as usize)?;
-            for (block, cut) in tier.blocks.iter().enumerate() {
-                let part = cut.owners.part_of(position as u32);
-                if let Some(part) = part.filter(|&part| cut.map.rows_of(part).is_ok_and(|n| n > 0))
-                {
-                    stored.push(Stored { table: id.get() as usize, block, part });
-                }
-            }
-        }
-        let shared = shared(plan, &stored, position, owned.len())?;
-        let statistics = statistics(&stored, &shared);
-        Ok(Self { owned, position, stored, shared, features, statistics })
+        Ok(Self { position, tiers, shards, owned })
     }
 
-    /// What this rank owns.
-    pub(super) fn own(&self) -> &Owned {
-        &self.owned[self.position]
+    /// What this rank stores, in order.
+    pub(super) fn stored(&self) -> impl ExactSizeIterator<Item = &Shard> + Clone {
+        self.owned[self.position].iter().map(|&shard| &self.shards[shard])
     }
 
-    /// The stored parts as tables of a backend.
-    pub(super) fn specs(&self, plan: &Plan, specs: &[TableSpec]) -> Result<Vec<TableSpec>> {
-        let local = self.stored.iter().map(|stored| {
-            let spec = &specs[stored.table];
-            let block = &tier_of(plan, stored.table)?.blocks[stored.block];
-            let (first_row, row_step) = match block.map.kind() {
-                RowMapKind::Range(starts) => (starts[stored.part], 1),
-                RowMapKind::Modulo { owners } => (stored.part as u64, owners as u64),
-                RowMapKind::Permuted { .. } => (0, 1),
+    /// The tier and the column block of a shard.
+    pub(super) fn of(&self, shard: &Shard) -> (&Tier, &Block) {
+        let tier = &self.tiers[shard.tier];
+        (tier, &tier.blocks[shard.block])
+    }
+
+    /// The tiers of a table, and their positions.
+    pub(super) fn tiers_of(&self, table: usize) -> impl Iterator<Item = (usize, &Tier)> {
+        self.tiers.iter().enumerate().filter(move |(_, tier)| tier.table == table)
+    }
+
+    /// The stored shards as tables of a backend.
+    pub(super) fn specs(
+        &self,
+        plan: &Plan,
+        mesh: Mesh,
+        specs: &[TableSpec],
+    ) -> Result<Vec<TableSpec>> {
+        let spec = |shard: &Shard| {
+            let (tier, block) = self.of(shard);
+            let spec = &specs[tier.table];
+            let placed = &plan.placed()[TableId::new(tier.table as u32)];
+            let mut window = Window::whole(spec.dim);
+            window.first_column = block.column;
+            number_rows(&mut window, tier, block, shard.part, placed.order.as_ref());
+            let optimizer = if placed.tiers.len() > 1 {
+                of_replicas(&spec.optimizer, mesh.replicas())?
+            } else {
+                spec.optimizer
             };
-            let window = Window {
-                first_row,
-                row_step,
-                first_column: block.columns.start(),
-                table_dim: spec.dim,
-            };
-            let rows = block.map.rows_of(stored.part)?;
-            Ok(TableSpec { rows, dim: block.columns.columns(), window, ..spec.clone() })
-        });
-        local.collect()
+            let rows = block.map.rows_of(shard.part)?;
+            Ok(TableSpec { rows, dim: block.width, window, optimizer, ..spec.clone() })
+        };
+        self.stored().map(spec).collect()
     }
 
-    /// The features of this rank over its stored parts.
-    pub(super) fn map(&self, local: &[TableSpec], map: &FeatureMap) -> Result<FeatureMap> {
-        let features = self.own().portions.iter().map(|portion| {
-            let feature = &map.features()[portion.feature];
-            let table = self.stored.iter().position(|stored| stored.table == feature.table);
-            Feature {
-                name: feature.name.clone(),
-                table: table.expect("invariant: portions are of stored parts"),
-                // Owners of a part of the rows sum; the destination knows the whole bag.
-                pooling: if portion.divide { Pooling::Sum } else { feature.pooling },
-            }
-        });
-        Ok(FeatureMap::new(features.collect(), local, 0)?)
+    /// The row of the table that the stored shard `number` has as row `local`.
+    pub(super) fn table_row(&self, plan: &Plan, number: usize, local: u64) -> Result<u64> {
+        let shard = &self.shards[self.owned[self.position][number]];
+        let (tier, block) = self.of(shard);
+        let place = tier.places.start + block.map.global(shard.part, local)?;
+        let placed = &plan.placed()[TableId::new(tier.table as u32)];
+        Ok(placed.order.as_ref().map_or(place, |order| order.row(place)))
     }
 }
 
-/// Says of every output column which owner's part is the first and which the last.
-fn mark_ends(owned: &mut [Owned]) {
-    let mut begun = BTreeSet::new();
-    for portion in owned.iter_mut().flat_map(|owned| &mut owned.portions) {
-        if begun.insert(portion.output) && portion.place == Place::Later {
-            portion.place = Place::First;
-        }
+/// Who gets the ids of the first of `blocks` again, for a block whose parts are `shards`, part by
+/// part.
+fn repeats(all: &[Shard], blocks: &[Block], shards: &[usize]) -> Vec<Repeat> {
+    let (first, between) = (&blocks[0], &blocks[1..]);
+    let mut repeats = Vec::with_capacity(shards.len());
+    for (part, &shard) in shards.iter().enumerate().filter(|(_, shard)| **shard != Block::NOBODY) {
+        let (from, to) = (all[first.shards[part]].owner, all[shard].owner);
+        let before = between.iter().flat_map(|block| &block.shards).chain(&shards[..part]);
+        let after = before.filter(|&&shard| shard != Block::NOBODY && all[shard].owner == from);
+        repeats.push(Repeat { from, after: after.count(), to });
     }
-    let mut ended = BTreeSet::new();
-    for portion in owned.iter_mut().rev().flat_map(|owned| &mut owned.portions) {
-        portion.last = ended.insert(portion.output);
+    repeats
+}
+
+/// Says which rows of the table the rows of a part are.
+fn number_rows(
+    window: &mut Window,
+    tier: &Tier,
+    block: &Block,
+    part: usize,
+    order: Option<&RowOrder>,
+) {
+    let first = tier.places.start;
+    match block.map.kind() {
+        RowMapKind::Range(starts) if order.is_none() => window.first_row = first + starts[part],
+        RowMapKind::Modulo { owners } if order.is_none() => {
+            (window.first_row, window.row_step) = (first + part as u64, owners as u64);
+        }
+        _ => {
+            let (map, order) = (block.map.clone(), order.cloned());
+            window.rows = Some(RowNumbers::new(move |local| {
+                let row = map.global(part, local).expect("invariant: a row of the part");
+                order.as_ref().map_or(first + row, |order| order.row(first + row))
+            }));
+        }
     }
 }
 
-fn statistics(stored: &[Stored], shared: &[Vec<(usize, usize)>]) -> Vec<Vec<Columns>> {
-    let all_of = |(place, stored): (usize, &Stored)| {
-        let mut blocks = vec![(stored.block, Columns::Own)];
-        for (entry, &(of, block)) in shared.iter().flatten().enumerate() {
-            if of == place {
-                blocks.push((block, Columns::Shared(entry)));
-            }
-        }
-        blocks.sort_unstable_by_key(|&(block, _)| block);
-        blocks.into_iter().map(|(_, columns)| columns).collect()
-    };
-    stored.iter().enumerate().map(all_of).collect()
+/// The same optimizer in a tier of `replicas` replicas.
+fn of_replicas(optimizer: &Optimizer, replicas: u32) -> Result<Optimizer> {
+    let mut config = *optimizer.config();
+    config.replica = ReplicaScaling { replicas, ..config.replica };
+    Ok(config.build()?)
 }
 
-fn shared(
-    plan: &Plan,
-    stored: &[Stored],
-    position: usize,
-    positions: usize,
-) -> Result<Vec<Vec<(usize, usize)>>> {
-    let mut shared = vec![Vec::new(); positions];
-    for (place, stored) in stored.iter().enumerate() {
-        for (number, block) in tier_of(plan, stored.table)?.blocks.iter().enumerate() {
-            let owner = block.owners.get(stored.part).map(|owner| owner as usize);
-            let other = number != stored.block;
-            if let Some(owner) = owner.filter(|&owner| other && owner != position) {
-                shared[owner].push((place, number));
-            }
+/// Tells `each` the part and the local row of every row of a map, in order.
+///
+/// The rule of the map is looked at once, not for every row.
+pub(super) fn locate_all(
+    map: &RowMap,
+    rows: impl Iterator<Item = u64>,
+    mut each: impl FnMut(usize, u64),
+) {
+    match map.kind() {
+        RowMapKind::Range([_, _]) => rows.for_each(|row| each(0, row)),
+        RowMapKind::Range(starts) => rows.for_each(|row| {
+            // The last start at or before it: earlier equal starts are empty parts.
+            let part = starts.partition_point(|&start| start <= row) - 1;
+            each(part, row - starts[part]);
+        }),
+        RowMapKind::Modulo { owners } => {
+            let owners = owners as u64;
+            rows.for_each(|row| each((row % owners) as usize, row / owners));
         }
+        RowMapKind::Permuted { .. } => rows.for_each(|row| {
+            let place = map.locate(row).expect("invariant: rows of the map");
+            each(place.owner, place.local);
+        }),
     }
-    Ok(shared)
 }

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! route    Routed      ids sorted by owner                          no communication
-//! exchange Exchanged   lengths and ids go to their owners           2 collectives a group
-//! pool     Pooled      owners pool, sums come back                  1 collective a group
-//! backward             gradients go to the owners, one update a row 1 collective a group
+//! exchange Exchanged   ids go to their owners                       2 collectives an exchange
+//! pool     Pooled      sums, or rows, come back                     1 collective an exchange
+//! backward             gradients go to the owners, one update a row 1 collective an exchange
 //! ```
 //!
 //! with one more for per-sample weights, one more in the update where a row-wise rule needs the
@@ -26,24 +26,29 @@
 
 mod average;
 mod backward;
+mod bags;
 mod check;
 mod class;
-mod columns;
 mod error;
 mod exchange;
 mod gather;
 mod layer;
 mod layout;
+mod links;
 mod memory;
+mod places;
 mod pool;
 mod replicas;
 mod rounds;
 mod route;
+mod rows;
 mod spares;
+mod staged;
+mod statistics;
+mod stored;
 mod sync;
 mod touched;
 mod trip;
-mod update;
 mod verify;
 
 pub use error::{Error, Result};
@@ -56,12 +61,14 @@ pub use route::Routed;
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
-use class::Class;
-use emb_comm::{Collective, Meters};
-use emb_kernels::{Backend, Feature, FeatureMap, TableSpec};
-use emb_shard::{Plan, Rank};
-use pool::Staged;
+use class::{Class, Whole};
+use emb_comm::{Collective, Meter, Meters};
+use emb_kernels::{Backend, Feature, FeatureMap, Pooling, TableSpec};
+use emb_shard::{Plan, Rank, Tier};
+use memory::ListMemory;
+use places::Places;
 use spares::Spares;
+use staged::Staged;
 use trip::Trip;
 
 /// The embedding tables of a model over the ranks of a [`Collective`]: this rank's end.
@@ -104,11 +111,18 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     specs: Vec<TableSpec>,
     map: FeatureMap,
     rates: Vec<f64>,
+    /// The rates of the step that is going on.
+    step_rates: Vec<f64>,
+    /// Of which features the destination divides by the weight of the bag.
+    divided: Vec<bool>,
+    places: Places,
     classes: Vec<Class<B, C>>,
     /// Memory of batches that aren't under way.
     trips: Spares<Trip>,
     /// The same on the device, one for each exchange.
     staged: Spares<Vec<Staged<B>>>,
+    /// By feature, gradients of sequences.
+    sequences: ListMemory<&'static [f32]>,
     /// All ranks, to tell them of bad input.
     everyone: C,
     /// Steps since replicas were last made equal.
@@ -121,11 +135,9 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// [`EmbeddingBags::new`](crate::EmbeddingBags::new).
     ///
     /// # Errors
-    /// By table name, what of the plan can't be executed: several tiers, an order of rows, permuted
-    /// rows, exchanges other than `Local` and flat `Reduce`, fully sharded
-    /// replicas, two column blocks of one table on one rank, `max_norm` with column cuts,
-    /// replica rules that don't fit, features without pooling. Tables that aren't the plan's, a
-    /// world of another size. A peer that fails.
+    /// By table name, what of the plan can't be executed: fully sharded replicas, `max_norm` with
+    /// column cuts, replica rules that don't fit, features without pooling where owners pool. Tables
+    /// that aren't the plan's, a world of another size. A peer that fails.
     #[expect(clippy::too_many_arguments, reason = "those of one process, and where they live")]
     pub fn new(
         world: &mut C,
@@ -142,18 +154,24 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         let me = world.rank();
         let everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
         let rank = Rank::new(me as u32);
+        let divided = divided(plan, &map);
+        let whole = Whole { plan, specs, map: &map, divided: &divided, rank, seed };
         let mut classes = Vec::new();
-        for class in plan.exchange_classes() {
-            classes.push(Class::new(world, backend, plan, class, specs, &map, rank, seed)?);
+        for members in class::members(plan, &map) {
+            classes.push(Class::new(world, backend, &whole, members)?);
         }
         Ok(Self {
             plan: plan.clone(),
             specs: specs.to_vec(),
+            places: Places::new(plan, &map),
             map,
             rates,
+            step_rates: Vec::new(),
+            divided,
             classes,
             trips: Spares::default(),
             staged: Spares::default(),
+            sequences: ListMemory::default(),
             everyone,
             unsynced: 0,
         })
@@ -174,11 +192,25 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         &self.plan
     }
 
-    /// What the collectives of each set of ranks cost this rank so far: by exchange of the plan,
-    /// the groups and then the replicas, where there are any.
+    /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
+    /// of replicas.
     pub fn meters(&self) -> impl Iterator<Item = Meters> {
-        let sets = self.classes.iter().flat_map(|class| [&class.group, &class.replicas]);
-        sets.flatten().map(Collective::meters)
+        self.classes.iter().flat_map(|class| {
+            let replicas = class.stored.replicas.as_ref().map(Collective::meters);
+            class.links.meters().chain(replicas)
+        })
+    }
+
+    /// What the exchanges inside groups cost this rank so far.
+    pub fn exchanged(&self) -> Meter {
+        let meters = self.classes.iter().flat_map(|class| class.links.meters());
+        meters.map(|meters| meters.total()).sum()
+    }
+
+    /// What replicas cost this rank so far.
+    pub fn synced(&self) -> Meter {
+        let replicas = self.classes.iter().filter_map(|class| class.stored.replicas.as_ref());
+        replicas.map(|replicas| replicas.meters().total()).sum()
     }
 
     /// Calls of collectives so far.
@@ -198,4 +230,18 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
 /// A transport that makes no set for a rank that asked for one.
 fn no_set() -> Error {
     Error::Mismatch("the transport made no set of ranks".to_owned())
+}
+
+/// Of which features the destination divides sums by the weight of the bag: of means whose rows come
+/// from several tiers or parts, or are pooled where they arrive.
+fn divided(plan: &Plan, map: &FeatureMap) -> Vec<bool> {
+    let divided = |feature: &Feature| {
+        let tiers = &plan.placed().as_slice()[feature.table].tiers;
+        let apart = |tier: &Tier| {
+            let cut = tier.blocks.iter().any(|block| block.owners.len() > 1);
+            cut || class::rows_travel(tier.exchange, map, feature.table)
+        };
+        feature.pooling == Pooling::Mean && (tiers.len() > 1 || tiers.iter().any(apart))
+    };
+    map.features().iter().map(divided).collect()
 }

@@ -1,6 +1,6 @@
 //! Gradients of touched rows, added up over the replicas before the rule runs.
 
-use super::Class;
+use super::stored::StoredShards;
 use super::error::Result;
 use super::memory::{Grown, ListMemory};
 use emb_comm::Collective;
@@ -128,7 +128,7 @@ impl<B: Backend> SummedReplicas<B> {
     }
 }
 
-impl<B: Backend, C: Collective> Class<B, C> {
+impl<B: Backend, C: Collective> StoredShards<B, C> {
     /// Adds up the gradients of the replicas, in their order, into `touched`.
     pub(super) fn add_replicas(&mut self, backend: &mut B) -> Result<()> {
         let Self { replicas, touched, tables, rows_map, rules, summed, .. } = self;
@@ -195,7 +195,7 @@ impl<B: Backend> std::fmt::Debug for SummedReplicas<B> {
 }
 
 /// The same rule without a clamp of what is added up.
-fn unclamped(mut rule: Rule) -> Rule {
+pub(super) fn unclamped(mut rule: Rule) -> Rule {
     match &mut rule {
         Rule::Sgd(rule) => rule.max_gradient = None,
         Rule::AdaGrad(rule) => rule.max_gradient = None,

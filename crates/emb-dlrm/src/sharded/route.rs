@@ -1,13 +1,11 @@
-//! Which owner gets which id: [`Routed`].
+//! Which rank is asked for which row: [`Routed`].
 
 use super::ShardedEmbeddings;
 use super::error::{Error, Result};
-use super::layout::{Layout, Routes};
 use super::spares::Lent;
-use super::trip::{Bags, Parcels, Trip};
+use super::trip::{Leg, Trip};
 use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Pooling};
-use emb_shard::RowMapKind;
 
 /// A batch whose ids were checked and sorted by owner. Nothing was sent yet.
 #[derive(Debug)]
@@ -38,15 +36,16 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         }
         self.check_ids(batch)?;
         let mut trip = self.trips.lend();
-        trip.batch = batch.batch;
-        divisors(&self.map, batch, &mut trip.divisors);
-        trip.parcels.resize_with(self.classes.len(), Parcels::default);
-        for (class, parcels) in self.classes.iter().zip(&mut trip.parcels) {
-            parcels.sort(&class.layout, batch);
-            if class.group.is_some() {
-                parcels.pack();
-            }
+        let Trip { offsets, divisors, places, legs, .. } = &mut *trip;
+        offsets.clear();
+        offsets.extend_from_slice(batch.offsets);
+        fill_divisors(&self.map, batch, divisors);
+        let places = self.places.of(batch, places);
+        legs.resize_with(self.classes.len(), Leg::default);
+        for (class, leg) in self.classes.iter().zip(legs) {
+            class.route(batch, places, leg);
         }
+        trip.batch = batch.batch;
         Ok(Routed { trip })
     }
 
@@ -72,110 +71,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     }
 }
 
-impl Parcels {
-    /// Gives every owner its bags; ids were checked.
-    fn sort(&mut self, layout: &Layout, batch: JaggedRef<'_>) {
-        self.bags.resize_with(layout.owned.len(), Bags::default);
-        self.bags.iter_mut().for_each(Bags::clear);
-        self.weighted = batch.weights.is_some();
-        for routes in &layout.features {
-            match (routes.map.kind(), routes.map.owners()) {
-                (RowMapKind::Permuted { .. }, _) => cut(&mut self.bags, batch, routes, |id| {
-                    let place = routes.map.locate(id).expect("invariant: ids were checked");
-                    (place.owner, place.local)
-                }),
-                (_, 1) => copy(&mut self.bags, batch, routes),
-                (RowMapKind::Range(starts), _) => cut(&mut self.bags, batch, routes, |id| {
-                    // The last start at or before it: earlier equal starts are empty owners.
-                    let owner = starts.partition_point(|&start| start <= id) - 1;
-                    (owner, id - starts[owner])
-                }),
-                (RowMapKind::Modulo { owners }, _) => cut(&mut self.bags, batch, routes, |id| {
-                    let owners = owners as u64;
-                    ((id % owners) as usize, id / owners)
-                }),
-            }
-        }
-    }
-
-    /// One list of words for all owners, as a collective takes it.
-    fn pack(&mut self) {
-        self.words.clear();
-        self.counts.clear();
-        self.weights.clear();
-        for bags in &self.bags {
-            self.words.extend_from_slice(&bags.lengths);
-            self.words.extend_from_slice(&bags.ids);
-            self.counts.push(bags.lengths.len() + bags.ids.len());
-            self.weights.extend_from_slice(&bags.weights);
-        }
-    }
-}
-
-/// Whole bags to owners of all rows.
-fn copy(all: &mut [Bags], batch: JaggedRef<'_>, routes: &Routes) {
-    let first = routes.feature * batch.batch;
-    let offsets = &batch.offsets[first..=first + batch.batch];
-    let range = batch.feature_range(routes.feature);
-    for &owner in routes.owners.iter().flatten() {
-        let bags = &mut all[owner];
-        bags.lengths.extend(offsets.windows(2).map(|pair| (pair[1] - pair[0]) as i64));
-        bags.ids.extend_from_slice(&batch.values[range.clone()]);
-        if let Some(weights) = batch.weights {
-            bags.weights.extend_from_slice(&weights[range.clone()]);
-        }
-    }
-}
-
-/// Every id to the owner of its row; `place` says which part has a row and as which local one.
-fn cut(
-    all: &mut [Bags],
-    batch: JaggedRef<'_>,
-    routes: &Routes,
-    place: impl Fn(u64) -> (usize, u64),
-) {
-    let Some((owners, others)) = routes.owners.split_first() else { return };
-    let samples = batch.batch;
-    for &owner in owners.iter().filter(|&&owner| owner != Routes::NOBODY) {
-        let lengths = &mut all[owner].lengths;
-        lengths.resize(lengths.len() + samples, 0);
-    }
-    for b in 0..samples {
-        for k in batch.bag_range(routes.feature, b) {
-            let (part, local) = place(batch.values[k] as u64);
-            let bags = &mut all[owners[part]];
-            let length = bags.lengths.len() - samples + b;
-            bags.lengths[length] += 1;
-            bags.ids.push(local as i64);
-            if let Some(weights) = batch.weights {
-                bags.weights.push(weights[k]);
-            }
-        }
-    }
-    // Owners of other columns of the same rows get the same.
-    for others in others {
-        for (&first, &other) in owners.iter().zip(others) {
-            if first != Routes::NOBODY {
-                repeat(all, first, other, samples);
-            }
-        }
-    }
-}
-
-/// Gives one owner the last `samples` bags of another.
-fn repeat(all: &mut [Bags], from: usize, to: usize, samples: usize) {
-    let [from, to] = all.get_disjoint_mut([from, to]).expect("invariant: two owners of columns");
-    let lengths = &from.lengths[from.lengths.len() - samples..];
-    let ids = lengths.iter().sum::<i64>() as usize;
-    to.lengths.extend_from_slice(lengths);
-    to.ids.extend_from_slice(&from.ids[from.ids.len() - ids..]);
-    if !from.weights.is_empty() {
-        to.weights.extend_from_slice(&from.weights[from.weights.len() - ids..]);
-    }
-}
-
 /// The weight of every bag that is a mean.
-fn divisors(map: &FeatureMap, batch: JaggedRef<'_>, divisors: &mut Vec<f32>) {
+fn fill_divisors(map: &FeatureMap, batch: JaggedRef<'_>, divisors: &mut Vec<f32>) {
     divisors.resize(batch.features() * batch.batch, 0.0);
     for (f, feature) in map.features().iter().enumerate() {
         if feature.pooling != Pooling::Mean {

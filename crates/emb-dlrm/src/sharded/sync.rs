@@ -1,7 +1,8 @@
 //! Replicas made equal: the mean of weights and of every optimizer slot.
 
 use super::error::Result;
-use super::{Class, ShardedEmbeddings};
+use super::ShardedEmbeddings;
+use super::stored::StoredShards;
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
 use emb_optim::Extent;
@@ -20,7 +21,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         if self.unsynced == 0 {
             return Ok(());
         }
-        let done = self.classes.iter_mut().try_for_each(|class| class.sync(backend, |_| true));
+        let done = self.classes.iter_mut().try_for_each(|class| class.stored.sync(backend, |_| true));
         done.map_err(|error| self.give_up(error))?;
         self.unsynced = 0;
         Ok(())
@@ -35,10 +36,10 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     pub(super) fn after_step(&mut self, backend: &mut B, step: u64) -> Result<()> {
         let due = |every: u64| step.is_multiple_of(every);
         let mut all = true;
-        for class in &mut self.classes {
-            if class.replicas.is_some() {
-                class.sync(backend, due)?;
-                all &= class.periods.iter().all(|&every| due(every));
+        for parts in self.classes.iter_mut().map(|class| &mut class.stored) {
+            if stored.replicas.is_some() {
+                stored.sync(backend, due)?;
+                all &= stored.periods.iter().all(|&every| due(every));
             }
         }
         self.unsynced = if all { 0 } else { self.unsynced + 1 };
@@ -46,7 +47,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     }
 }
 
-impl<B: Backend, C: Collective> Class<B, C> {
+impl<B: Backend, C: Collective> StoredShards<B, C> {
     /// Averages the tables whose period is `due`: two collectives for every
     /// [`ROUND`](super::rounds::ROUND) elements, however many tables, and two more where only
     /// touched rows travel.

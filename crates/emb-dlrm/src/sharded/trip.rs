@@ -1,18 +1,35 @@
 //! What a batch takes along from stage to stage: [`Trip`].
 
+use super::rows::Wanted;
+
 /// The host memory of a batch under way, kept from batch to batch.
 #[derive(Debug, Default)]
 pub(super) struct Trip {
     /// Samples of this rank.
     pub(super) batch: usize,
+    /// `[features * batch + 1]`: where the bags of this rank's batch begin.
+    pub(super) offsets: Vec<u64>,
     /// `[features, batch]`: what a mean divides by; other features' are left alone.
     pub(super) divisors: Vec<f32>,
+    /// Places of ids in the orders of their tables, where there are any.
+    pub(super) places: Vec<i64>,
     /// One for each exchange.
-    pub(super) parcels: Vec<Parcels>,
-    /// One for each exchange.
-    pub(super) arrived: Vec<Arrived>,
+    pub(super) legs: Vec<Leg>,
     /// `[batch, width]`: pooled bags; columns before the first feature stay 0.
     pub(super) output: Vec<f32>,
+    /// By feature: `[its ids, dim]` of features that are not pooled, else nothing.
+    pub(super) sequences: Vec<Vec<f32>>,
+}
+
+/// What a batch takes along through one exchange.
+#[derive(Debug, Default)]
+pub(super) struct Leg {
+    /// Bags for their owners, where owners pool.
+    pub(super) parcels: Parcels,
+    /// Rows that are asked for, where rows travel.
+    pub(super) wanted: Wanted,
+    /// What others ask of this rank.
+    pub(super) arrived: Arrived,
 }
 
 /// What one rank sends to the owners of a group: parts one after the other.
@@ -33,7 +50,7 @@ pub(super) struct Parcels {
 /// Bags for one owner.
 #[derive(Debug, Default)]
 pub(super) struct Bags {
-    /// Feature-major.
+    /// Portion by portion, samples of each.
     pub(super) lengths: Vec<i64>,
     /// Local rows.
     pub(super) ids: Vec<i64>,
@@ -41,12 +58,12 @@ pub(super) struct Bags {
     pub(super) weights: Vec<f32>,
 }
 
-/// The bags of all ranks of a group at one owner.
+/// Lists of local rows at their owner: bags to pool, or rows to send.
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
-    /// Samples of each rank of the group.
+    /// Samples of each rank of the group; a single 1 where rows are sent.
     pub(super) samples: Vec<usize>,
-    /// `[features * all samples + 1]`; samples by rank.
+    /// `[lists * all samples + 1]`; samples by rank.
     pub(super) offsets: Vec<u64>,
     /// Local rows.
     pub(super) ids: Vec<i64>,
@@ -71,10 +88,10 @@ impl Arrived {
         self.samples.iter().sum()
     }
 
-    /// The ids of a feature, all ranks of the group.
-    pub(super) fn ids_of(&self, feature: usize) -> &[i64] {
+    /// Local rows of list `list`, all ranks of the group.
+    pub(super) fn ids_of(&self, list: usize) -> &[i64] {
         let total = self.total();
         let at = |bag: usize| self.offsets[bag] as usize;
-        &self.ids[at(feature * total)..at((feature + 1) * total)]
+        &self.ids[at(list * total)..at((list + 1) * total)]
     }
 }

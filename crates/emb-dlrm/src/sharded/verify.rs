@@ -1,7 +1,6 @@
 //! Whether replicas are equal, bit by bit.
 
 use super::ShardedEmbeddings;
-use super::check::tier_of;
 use super::error::{Result, refuse};
 use super::sync::{Piece, read};
 use emb_comm::Collective;
@@ -26,11 +25,11 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     }
 
     fn compare(&mut self, backend: &mut B) -> Result<()> {
-        let exchanges = self.plan.exchange_classes().iter();
-        for (exchange, class) in exchanges.zip(&mut self.classes) {
-            let Some(replicas) = &mut class.replicas else { continue };
+        for class in &mut self.classes {
+            let stored = &mut class.stored;
+            let Some(replicas) = &mut stored.replicas else { continue };
             let mut chunks = Vec::new();
-            for (table, &(rows, _)) in class.sizes.iter().enumerate() {
+            for (table, &(rows, _)) in stored.sizes.iter().enumerate() {
                 let starts = (0..rows).step_by(CHUNK);
                 chunks.extend(starts.map(|first| Piece {
                     table,
@@ -40,7 +39,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             }
             let mut sums = Vec::with_capacity(chunks.len());
             for chunk in &chunks {
-                sums.push(checksum(backend, &mut class.tables, chunk)?);
+                sums.push(checksum(backend, &mut stored.tables, chunk)?);
             }
             let Some((at, other)) = first_difference(replicas, &sums)? else { continue };
             // All replicas see the same difference, and look closer together.
@@ -48,17 +47,14 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             let mut sums = Vec::with_capacity(rows);
             for row in first..first + rows {
                 let piece = Piece { table, first: row, rows: 1 };
-                sums.push(checksum(backend, &mut class.tables, &piece)?);
+                sums.push(checksum(backend, &mut stored.tables, &piece)?);
             }
             let (row, other) = first_difference(replicas, &sums)?.unwrap_or((0, other));
-            let stored = &class.layout.stored[table];
-            let tier = tier_of(&self.plan, stored.table)?;
-            let map = &tier.blocks[stored.block].map;
-            let row = map.global(stored.part, (first + row) as u64)?;
-            let mesh = exchange.mesh;
+            let row = class.layout.table_row(&self.plan, table, (first + row) as u64)?;
+            let mesh = class.members.mesh;
             let set = mesh.replica_set_of(Rank::new(self.everyone.rank() as u32))?;
             let ranks: Vec<u32> = mesh.replica_members(set)?.map(Rank::get).collect();
-            let name = &self.specs[stored.table].name;
+            let name = &self.specs[stored.table_of[table]].name;
             let (one, two) = (ranks[0], ranks[other]);
             let what = format!("row {row} differs between its replicas on ranks {one} and {two}");
             return refuse(name, what);

@@ -1,15 +1,22 @@
 //! Embedding operations of a backend against the specification.
 
 mod case;
+mod cut;
 mod host;
+mod parts;
+mod phases;
 mod routing;
+mod rows;
 
 use crate::reference::embedding as reference;
-use crate::{Backend, Dtype, FeatureMap, Gradients, Mat, Pooling, TableSpec};
+use crate::{Backend, Dtype, Gradients, Mat, Pooling, TableSpec};
 pub use case::{Case, cases};
 use emb_optim::{RowRule, RowState, Rule, RuleVisitor, Statistic, element_slots, row_slots};
-use host::{DeviceBatch, download, upload};
+use host::{DeviceBatch, DeviceGradients, download};
+pub use parts::parts_have_the_bits_of_the_whole;
+pub use phases::{column_blocks_update_as_whole_rows, two_phases_are_one};
 pub use routing::{bucketize, segment_sum, unique};
+pub use rows::transfer_rows;
 
 /// Everything that one case produces.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +35,15 @@ pub struct Outcome {
     pub state: Vec<Vec<Vec<f32>>>,
 }
 
+/// What tables hold.
+#[derive(Clone, Debug, PartialEq)]
+struct Values {
+    /// `[rows, dim]` weights of every table.
+    weights: Vec<Vec<f32>>,
+    /// State of every table, slot by slot.
+    state: Vec<Vec<Vec<f32>>>,
+}
+
 /// Runs the whole suite.
 ///
 /// # Panics
@@ -35,6 +51,10 @@ pub struct Outcome {
 pub fn all<B: Backend>(make: impl Fn() -> B) {
     agrees_with_the_reference(&make);
     equal_runs_have_equal_bits(&make, &make);
+    parts_have_the_bits_of_the_whole(&make);
+    two_phases_are_one(&make);
+    column_blocks_update_as_whole_rows(&make);
+    transfer_rows(&make);
     bucketize(&make);
     unique(&make);
     segment_sum(&make);
@@ -71,7 +91,7 @@ pub fn run<B: Backend>(backend: &mut B, case: &Case) -> Outcome {
     let mut tables = backend.create_tables(&case.specs, case.seed).expect("tables");
     let map = case.map();
     let batch = DeviceBatch::new(backend, &case.batch);
-    let before = weights_of(backend, &mut tables).0;
+    let before = values_of(backend, &mut tables).weights;
 
     let samples = case.batch.batch();
     let mut out = backend.zeros::<f32>(samples * map.width()).expect("memory");
@@ -88,9 +108,8 @@ pub fn run<B: Backend>(backend: &mut B, case: &Case) -> Outcome {
         gathered.push((f, download(backend, &out)));
     }
 
-    let gradient = upload(backend, &case.pooled_gradient);
-    let len = case.pooled_gradient.len();
-    let pooled_gradient = Mat::new(B::view(&gradient, 0..len), samples, map.width());
+    let gradients = DeviceGradients::new(backend, case);
+    let (pooled_gradient, sequences) = gradients.views();
     let values = case.batch.as_ref().values.len();
     let mut out = backend.zeros::<f32>(values).expect("memory");
     let whole = B::view_mut(&mut out, 0..values);
@@ -99,35 +118,23 @@ pub fn run<B: Backend>(backend: &mut B, case: &Case) -> Outcome {
         .expect("gradients of weights");
     let weight_gradients = download(backend, &out);
 
-    let sequence_buffers: Vec<_> =
-        case.sequence_gradients.iter().map(|(f, g)| (*f, upload(backend, g))).collect();
-    let sequences: Vec<_> = sequence_buffers
-        .iter()
-        .zip(case.sequences())
-        .map(|((f, buffer), (_, rows, dim))| {
-            (*f, Mat::new(B::view(buffer, 0..rows * dim), rows, dim))
-        })
-        .collect();
     let gradients = Gradients { pooled: pooled_gradient, sequences: &sequences };
     backend
         .scatter_update(&mut tables, &map, batch.view(), &gradients, &case.rules(), case.step)
         .expect("update");
-    let (after, state) = weights_of(backend, &mut tables);
+    let Values { weights: after, state } = values_of(backend, &mut tables);
     Outcome { pooled, gathered, weight_gradients, before, after, state }
 }
 
-fn weights_of<B: Backend>(
-    backend: &mut B,
-    tables: &mut B::Tables,
-) -> (Vec<Vec<f32>>, Vec<Vec<Vec<f32>>>) {
+fn values_of<B: Backend>(backend: &mut B, tables: &mut B::Tables) -> Values {
     let specs = B::specs(tables).to_vec();
-    let mut all = (Vec::new(), Vec::new());
+    let mut all = Values { weights: Vec::new(), state: Vec::new() };
     for (t, spec) in specs.iter().enumerate() {
         let mut weights = vec![0.0; spec.rows as usize * spec.dim];
         let mut state = vec![Vec::new(); spec.optimizer.slots().len()];
         backend.read_rows(tables, t, 0, &mut weights, &mut state).expect("rows");
-        all.0.push(weights);
-        all.1.push(state);
+        all.weights.push(weights);
+        all.state.push(state);
     }
     all
 }
@@ -164,36 +171,28 @@ pub fn check(case: &Case, outcome: &Outcome) {
         &expected,
         1e-5,
     );
-    check_update(case, &map, outcome);
+    check_update(case, &outcome.before, &outcome.after, &outcome.state);
 }
 
-fn check_update(case: &Case, map: &FeatureMap, outcome: &Outcome) {
-    let dims: Vec<usize> = case.specs.iter().map(|spec| spec.dim).collect();
-    let pooled = wide(&case.pooled_gradient);
-    let sequences: Vec<(usize, Vec<f64>)> =
-        case.sequence_gradients.iter().map(|(f, g)| (*f, wide(g))).collect();
-    let sequence = |f: usize, k: usize| {
-        let (_, rows) = sequences.iter().find(|(at, _)| *at == f).expect("a sequence");
-        &rows[k * map.dim(f)..(k + 1) * map.dim(f)]
-    };
+/// Compares weights and state after an update with the reference.
+fn check_update(case: &Case, before: &[Vec<f32>], after: &[Vec<f32>], state: &[Vec<Vec<f32>>]) {
     let rules = case.rules();
-    let clamp = case.specs[0].optimizer.config().max_gradient.unwrap_or(f64::INFINITY);
-    let sums = reference::row_gradients(&dims, map, case.batch.as_ref(), &pooled, sequence, clamp);
+    let sums = case.sums();
     for (t, spec) in case.specs.iter().enumerate() {
         for row in 0..spec.rows {
             let range = row as usize * spec.dim..(row as usize + 1) * spec.dim;
-            let (before, after) = (&outcome.before[t][range.clone()], &outcome.after[t][range]);
+            let (before, after) = (&before[t][range.clone()], &after[t][range]);
             let mut expected = before.to_vec();
-            let mut state = initial_state(spec);
+            let mut expected_state = initial_state(spec);
             let what = format!("case {}, table {t}, row {row}", case.seed);
             let Some(sum) = sums[t].get(&row) else {
                 assert!(before == after, "{what} was not touched");
                 continue;
             };
             let sum: Vec<f32> = sum.iter().map(|&g| g as f32).collect();
-            rules[t].visit(Step { row: &mut expected, state: &mut state, gradient: &sum });
+            rules[t].visit(Step { row: &mut expected, state: &mut expected_state, gradient: &sum });
             close(&what, after, &wide(&expected), tolerance(spec.dtype));
-            check_state(&what, spec, row as usize, &outcome.state[t], &state);
+            check_state(&what, spec, row as usize, &state[t], &expected_state);
         }
     }
 }
@@ -264,6 +263,20 @@ impl RuleVisitor for Step<'_> {
 }
 
 impl Case {
+    /// Summed gradients of every touched row of every table, by the reference.
+    fn sums(&self) -> Vec<reference::RowGradients> {
+        let (map, pooled) = (self.map(), wide(&self.pooled_gradient));
+        let dims: Vec<usize> = self.specs.iter().map(|spec| spec.dim).collect();
+        let sequences: Vec<(usize, Vec<f64>)> =
+            self.sequence_gradients.iter().map(|(f, g)| (*f, wide(g))).collect();
+        let sequence = |f: usize, k: usize| {
+            let (_, rows) = sequences.iter().find(|(at, _)| *at == f).expect("a sequence");
+            &rows[k * map.dim(f)..(k + 1) * map.dim(f)]
+        };
+        let clamp = self.specs[0].optimizer.config().max_gradient.unwrap_or(f64::INFINITY);
+        reference::row_gradients(&dims, &map, self.batch.as_ref(), &pooled, sequence, clamp)
+    }
+
     /// The rule of every table.
     pub fn rules(&self) -> Vec<Rule> {
         self.specs.iter().map(|spec| spec.optimizer.rule(0.05, self.step)).collect()

@@ -50,9 +50,8 @@ impl CpuTables {
     pub(crate) fn new(specs: &[TableSpec], seed: u64) -> Result<Self> {
         for (position, spec) in specs.iter().enumerate() {
             check(spec)?;
-            if specs[..position].iter().any(|other| other.name == spec.name) {
-                return Err(Error::DuplicateName { kind: "table", name: spec.name.clone() });
-            }
+            let mut others = specs[..position].iter().filter(|other| other.name == spec.name);
+            others.try_for_each(|other| check_parts(spec, other))?;
         }
         let tables = specs.iter().map(|spec| Table::new(spec, seed)).collect::<Result<_>>()?;
         Ok(Self { specs: specs.to_vec(), tables })
@@ -106,7 +105,7 @@ impl Table {
     /// Global row of a local one.
     #[inline(always)]
     pub(crate) fn global_row(&self, row: u64) -> u64 {
-        self.spec.window.first_row + row * self.spec.window.row_step
+        self.spec.window.global_row(row)
     }
 
     /// The random bits that round this table's rows in one step.
@@ -160,12 +159,11 @@ impl Table {
 
     /// Initial weights of local `row`, as stored and loaded again.
     pub(crate) fn initial_row(&self, row: u64, out: &mut [f32]) {
-        let window = self.spec.window;
         initial_weights(
             self.init_key,
             self.spec.init,
             self.global_row(row),
-            window.first_column,
+            self.spec.window.first_column,
             out,
         );
         match self.dtype {
@@ -278,7 +276,7 @@ fn initial_state(spec: &TableSpec) -> Vec<f32> {
 
 fn check(spec: &TableSpec) -> Result<()> {
     let bad = |what: String| Err(Error::BadTable { table: spec.name.clone(), what });
-    let window = spec.window;
+    let window = &spec.window;
     if spec.rows == 0 {
         return bad("0 rows, at least 1 needed".to_owned());
     }
@@ -295,4 +293,19 @@ fn check(spec: &TableSpec) -> Result<()> {
         return bad(format!("{} rows from {first} in steps of {step} leave 64 bits", spec.rows));
     }
     Ok(())
+}
+
+/// Refuses two tables of one name that cannot be different parts of one table.
+fn check_parts(spec: &TableSpec, other: &TableSpec) -> Result<()> {
+    if spec.window == other.window {
+        return Err(Error::DuplicateName { kind: "table", name: spec.name.clone() });
+    }
+    let (dim, before) = (spec.window.table_dim, other.window.table_dim);
+    if dim == before {
+        return Ok(());
+    }
+    Err(Error::BadTable {
+        table: spec.name.clone(),
+        what: format!("a part of {dim} columns in all, but another part of it says {before}"),
+    })
 }

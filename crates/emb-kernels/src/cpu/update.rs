@@ -163,7 +163,7 @@ pub(crate) fn check_rules(
 }
 
 fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
-    let window = table.spec().window;
+    let window = &table.spec().window;
     if window.table_dim == table.dim || !(uses_statistic(rule) || rule.needs_whole_row()) {
         return Ok(());
     }
@@ -179,7 +179,7 @@ fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
 /// Refuses rules that need all columns of a row at once where they are not here.
 pub(crate) fn refuse_whole_row(tables: &CpuTables, rules: &[Rule]) -> Result<()> {
     for (table, rule) in tables.tables().iter().zip(rules) {
-        let window = table.spec().window;
+        let window = &table.spec().window;
         if window.table_dim != table.dim && rule.needs_whole_row() {
             return Err(Error::BadTable {
                 table: table.name.clone(),

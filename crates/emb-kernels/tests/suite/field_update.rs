@@ -196,11 +196,11 @@ fn u24_initial_weights_do_not_depend_on_how_a_table_is_cut() {
         for owner in 0..owners {
             let first_row = owner * 1000 / owners;
             let rows = 1000 / owners;
-            let range = Window { first_row, ..whole.window };
+            let range = Window { first_row, ..whole.window.clone() };
             let spec = TableSpec { rows, window: range, ..whole.clone() };
             let part = &reference[first_row as usize * 16..(first_row + rows) as usize * 16];
             assert!(initial(&spec, 7, 2) == part, "rows {first_row}..");
-            let modulo = Window { first_row: owner, row_step: owners, ..whole.window };
+            let modulo = Window { first_row: owner, row_step: owners, ..whole.window.clone() };
             let spec = TableSpec { rows, window: modulo, ..whole.clone() };
             let part: Vec<f32> = (0..rows)
                 .flat_map(|row| {
@@ -212,7 +212,7 @@ fn u24_initial_weights_do_not_depend_on_how_a_table_is_cut() {
         }
     }
     for first_column in [0, 6, 8] {
-        let window = Window { first_column, ..whole.window };
+        let window = Window { first_column, ..whole.window.clone() };
         let part = initial(&TableSpec { dim: 8, window, ..whole.clone() }, 7, 1);
         for (row, part) in part.chunks(8).enumerate() {
             assert_eq!(part, &reference[row * 16 + first_column..][..8]);
@@ -240,7 +240,7 @@ fn cut(kind: RuleKind, cuts: &[usize], bags: &Jagged, gradient: &[f32]) -> Vec<V
     let mut first_column = 0;
     let mut owners = Vec::new();
     for &width in cuts {
-        let window = Window { first_row: 0, row_step: 1, first_column, table_dim: dim };
+        let window = Window { first_column, ..Window::whole(dim) };
         let spec = TableSpec { window, init, ..table("t", rows, width, kind) };
         let part: Vec<f32> = gradient
             .chunks(dim)
@@ -313,7 +313,7 @@ fn one_phase_and_two_phases_give_the_same_bits() {
 
 #[test]
 fn a_row_wise_rule_on_some_columns_is_refused_by_name() {
-    let window = Window { first_row: 0, row_step: 1, first_column: 8, table_dim: 24 };
+    let window = Window { first_column: 8, ..Window::whole(24) };
     let spec = TableSpec { window, ..table("t", 50, 8, RuleKind::RowWiseAdaGrad) };
     let mut group = Group::new(&[spec], Pooling::Sum);
     let before = group.rows(0);

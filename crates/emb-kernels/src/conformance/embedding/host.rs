@@ -1,6 +1,7 @@
 //! Between host vectors and a backend's memory.
 
-use crate::{Backend, Jagged, JaggedView, Scalar};
+use super::Case;
+use crate::{Backend, Jagged, JaggedView, Mat, Scalar};
 
 /// A batch in the backend's memory.
 #[derive(Debug)]
@@ -37,6 +38,39 @@ impl<B: Backend> DeviceBatch<B> {
         }
     }
 }
+
+/// The upstream gradients of a case in the backend's memory.
+#[derive(Debug)]
+pub(super) struct DeviceGradients<B: Backend> {
+    batch: usize,
+    width: usize,
+    pooled: B::Buffer<f32>,
+    /// `(feature, rows, dim, gradients)`.
+    sequences: Vec<(usize, usize, usize, B::Buffer<f32>)>,
+}
+
+impl<B: Backend> DeviceGradients<B> {
+    pub(super) fn new(backend: &mut B, case: &Case) -> Self {
+        let sequences = case.sequences().into_iter().zip(&case.sequence_gradients);
+        let sequences = sequences
+            .map(|((f, rows, dim), (_, gradient))| (f, rows, dim, upload(backend, gradient)))
+            .collect();
+        let (batch, width) = (case.batch.batch(), case.map().width());
+        Self { batch, width, pooled: upload(backend, &case.pooled_gradient), sequences }
+    }
+
+    /// Of the pooled output, and of each sequence feature.
+    pub(super) fn views(&self) -> (MatOf<'_, B>, Vec<(usize, MatOf<'_, B>)>) {
+        let view = |buffer, rows, cols| Mat::new(B::view(buffer, 0..rows * cols), rows, cols);
+        let sequences = self.sequences.iter();
+        let sequences =
+            sequences.map(|(f, rows, dim, buffer)| (*f, view(buffer, *rows, *dim))).collect();
+        (view(&self.pooled, self.batch, self.width), sequences)
+    }
+}
+
+/// A matrix in a backend's memory.
+pub(super) type MatOf<'a, B> = Mat<<B as Backend>::View<'a, f32>>;
 
 pub(super) fn upload<B: Backend, T: Scalar>(backend: &mut B, from: &[T]) -> B::Buffer<T> {
     let mut buffer = backend.zeros::<T>(from.len()).expect("memory");
