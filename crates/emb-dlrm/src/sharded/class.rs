@@ -4,10 +4,10 @@ use super::bags::BagsWay;
 use super::error::Result;
 use super::layout::{Layout, Members};
 use super::links::{Links, part_of};
-use super::stored::StoredShards;
 use super::replicas::unclamped;
 use super::rows::{RowsWay, Samples};
 use super::staged::Staged;
+use super::stored::StoredShards;
 use super::trip::{Leg, Trip};
 use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Pooling, TableSpec};
@@ -81,7 +81,8 @@ impl<B: Backend, C: Collective> Class<B, C> {
         let local = B::specs(&stored.tables);
         let by_rows = rows_travel(members.exchange, map, layout.tiers[0].table);
         let way = if by_rows {
-            let unique = matches!(members.exchange, Exchange::Unique { per: Per::Rank | Per::Node });
+            let unique =
+                matches!(members.exchange, Exchange::Unique { per: Per::Rank | Per::Node });
             let how = (unique || members.exchange == Exchange::Local, part);
             Way::Rows(RowsWay::new(&layout, local, specs, map, divided, how)?)
         } else {

@@ -1,9 +1,9 @@
 //! Rows of a table in their order, whatever the plan: for checkpoints and comparisons.
 
+use super::ShardedEmbeddings;
 use super::class::Class;
 use super::error::{Error, Result, refuse};
 use super::layout::{Layout, locate_all};
-use super::ShardedEmbeddings;
 use emb_comm::Collective;
 use emb_kernels::{Backend, RowTransfer, TableSpec};
 use emb_optim::Extent;

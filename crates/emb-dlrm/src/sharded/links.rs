@@ -19,12 +19,7 @@ pub(super) struct Links<C> {
 
 impl<C: Collective> Links<C> {
     /// Divides the world; every rank sees the same plan, hence takes part in the same divisions.
-    pub(super) fn new(
-        world: &mut C,
-        plan: &Plan,
-        members: &Members,
-        rank: Rank,
-    ) -> Result<Self> {
+    pub(super) fn new(world: &mut C, plan: &Plan, members: &Members, rank: Rank) -> Result<Self> {
         let mesh = members.mesh;
         let (group, position) = (mesh.group_of(rank)?, mesh.replica_set_of(rank)?);
         let mut split = |color: u32, key: u32| -> Result<C> {

@@ -44,8 +44,7 @@ impl Exchanged {
         let mut staged = embeddings.staged.lend();
         staged.resize_with(embeddings.classes.len(), Staged::default);
         trip.make_room(&embeddings.map);
-        for (number, (class, staged)) in
-            embeddings.classes.iter_mut().zip(&mut *staged).enumerate()
+        for (number, (class, staged)) in embeddings.classes.iter_mut().zip(&mut *staged).enumerate()
         {
             class.forward(backend, number, &mut trip, staged, width)?;
         }

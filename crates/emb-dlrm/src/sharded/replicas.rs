@@ -1,8 +1,8 @@
 //! Gradients of touched rows, added up over the replicas before the rule runs.
 
-use super::stored::StoredShards;
 use super::error::Result;
 use super::memory::{Grown, ListMemory};
+use super::stored::StoredShards;
 use emb_comm::Collective;
 use emb_kernels::{Backend, Gradients, JaggedView, Mat, RowGradients, TableSpec};
 use emb_optim::Rule;

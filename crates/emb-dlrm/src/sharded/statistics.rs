@@ -225,9 +225,17 @@ fn each_told(
         let (from, to) = (told / blocks.len(), told % blocks.len());
         each_stored(layout, tier, |stored| {
             if stored.block == from && from != to {
-                others(layout, &blocks[to], &blocks[from], stored, touched, rows, |owner, place| {
-                    each(owner, stored, place);
-                });
+                others(
+                    layout,
+                    &blocks[to],
+                    &blocks[from],
+                    stored,
+                    touched,
+                    rows,
+                    |owner, place| {
+                        each(owner, stored, place);
+                    },
+                );
             }
         });
     }
@@ -247,9 +255,17 @@ fn each_heard(
         let (from, to) = (told / blocks.len(), told % blocks.len());
         each_stored(layout, tier, |stored| {
             if stored.block == to && from != to {
-                others(layout, &blocks[from], &blocks[to], stored, touched, rows, |owner, place| {
-                    each(owner, from, stored, place);
-                });
+                others(
+                    layout,
+                    &blocks[from],
+                    &blocks[to],
+                    stored,
+                    touched,
+                    rows,
+                    |owner, place| {
+                        each(owner, from, stored, place);
+                    },
+                );
             }
         });
     }

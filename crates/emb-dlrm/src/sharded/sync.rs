@@ -1,7 +1,7 @@
 //! Replicas made equal: the mean of weights and of every optimizer slot.
 
-use super::error::Result;
 use super::ShardedEmbeddings;
+use super::error::Result;
 use super::stored::StoredShards;
 use emb_comm::Collective;
 use emb_kernels::{Backend, TableSpec};
@@ -21,7 +21,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         if self.unsynced == 0 {
             return Ok(());
         }
-        let done = self.classes.iter_mut().try_for_each(|class| class.stored.sync(backend, |_| true));
+        let done =
+            self.classes.iter_mut().try_for_each(|class| class.stored.sync(backend, |_| true));
         done.map_err(|error| self.give_up(error))?;
         self.unsynced = 0;
         Ok(())

@@ -100,7 +100,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         {
             let start = self.trace.now();
             self.save(dir)?;
-            self.trace.add(Lane::Phases, "save", start, 0);
+            self.trace.add(Lane::Phases, "save", start, Meter::default());
         }
         let last = last?;
         let skipped_eval_rows = feeds.eval.map_or(0, |data| data.skipped().total());

@@ -150,7 +150,14 @@ impl<B: Backend> BagsWay<B> {
             std::mem::swap(&mut self.sums, &mut self.received);
             return Ok(());
         };
-        count(&mut self.sample_counts, samples, &mut self.owner_counts, batch, &self.owned, self.position);
+        count(
+            &mut self.sample_counts,
+            samples,
+            &mut self.owner_counts,
+            batch,
+            &self.owned,
+            self.position,
+        );
         self.received.resize(self.owner_counts.iter().sum(), 0.0);
         let (send, recv) = (&self.sample_counts, &self.owner_counts);
         Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)
@@ -170,7 +177,14 @@ impl<B: Backend> BagsWay<B> {
             std::mem::swap(&mut self.sums, &mut self.received);
             return Ok(());
         };
-        count(&mut self.sample_counts, samples, &mut self.owner_counts, batch, &self.owned, self.position);
+        count(
+            &mut self.sample_counts,
+            samples,
+            &mut self.owner_counts,
+            batch,
+            &self.owned,
+            self.position,
+        );
         self.received.resize(self.sample_counts.iter().sum(), 0.0);
         let (send, recv) = (&self.owner_counts, &self.sample_counts);
         Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)

@@ -92,7 +92,12 @@ impl Nodes {
         by_index(self.part, samples, width, |range| self.packed.extend_from_slice(&sums[range]));
         self.count_in_node(samples);
         self.unpacked.resize(self.counts.iter().sum(), 0.0);
-        node.all_to_all_v::<f32>(&self.packed, &self.send_counts, &mut self.unpacked, &self.counts)?;
+        node.all_to_all_v::<f32>(
+            &self.packed,
+            &self.send_counts,
+            &mut self.unpacked,
+            &self.counts,
+        )?;
         self.add_up(samples);
         self.count_on_rail(batch, samples);
         received.resize(self.counts.iter().sum(), 0.0);
@@ -115,7 +120,12 @@ impl Nodes {
         self.hand_out(samples);
         self.count_in_node(samples);
         self.packed.resize(self.send_counts.iter().sum(), 0.0);
-        node.all_to_all_v::<f32>(&self.unpacked, &self.counts, &mut self.packed, &self.send_counts)?;
+        node.all_to_all_v::<f32>(
+            &self.unpacked,
+            &self.counts,
+            &mut self.packed,
+            &self.send_counts,
+        )?;
         let width = self.widths[self.index];
         received.resize(self.packed.len(), 0.0);
         let mut rest = &self.packed[..];
@@ -218,9 +228,10 @@ fn merge(owners: &[Owned]) -> (Owned, Vec<Vec<Move>>) {
         let mut own = Vec::with_capacity(owner.portions.len());
         for portion in &owner.portions {
             // Parts of one column block of one tier differ in their rows alone.
-            let same = all.portions.iter().position(|other| {
-                (other.feature, other.block) == (portion.feature, portion.block)
-            });
+            let same = all
+                .portions
+                .iter()
+                .position(|other| (other.feature, other.block) == (portion.feature, portion.block));
             let first = same.is_none();
             let at = same.unwrap_or(all.portions.len());
             if first {

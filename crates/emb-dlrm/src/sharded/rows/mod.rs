@@ -181,7 +181,13 @@ impl<B: Backend> RowsWay<B> {
         match (&mut self.relay, &mut links.group) {
             (Some(relay), _) => {
                 let counts = (&self.served_counts[..], &self.wanted_counts[..]);
-                relay.gradients(links, &self.received, &leg.wanted.relayed, &mut self.served, counts)?;
+                relay.gradients(
+                    links,
+                    &self.received,
+                    &leg.wanted.relayed,
+                    &mut self.served,
+                    counts,
+                )?;
             }
             (None, Some(group)) => group.all_to_all_v::<f32>(
                 &self.received,

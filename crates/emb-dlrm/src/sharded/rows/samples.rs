@@ -18,7 +18,8 @@ impl<B: Backend> RowsWay<B> {
     ) {
         for ((tier, targets), rows) in layout.tiers.iter().zip(&self.features).zip(&wanted.tiers) {
             for (block, starts) in tier.blocks.iter().zip(&rows.starts) {
-                let row = |k: usize| &self.received[starts[rows.row_of[k] as usize]..][..block.width];
+                let row =
+                    |k: usize| &self.received[starts[rows.row_of[k] as usize]..][..block.width];
                 each_feature(targets, rows, |target, lookups, first| {
                     if target.pooling == Pooling::None {
                         let dim = tier.blocks.iter().map(|block| block.width).sum::<usize>();

@@ -30,8 +30,6 @@ pub(super) struct Looked<'a> {
     pub(super) samples: u64,
     /// Look-ups of all ranks, by table.
     pub(super) lookups: &'a [f64],
-    /// Whether syncs and exchanges are told apart.
-    pub(super) apart: bool,
 }
 
 impl Judge {
@@ -57,41 +55,22 @@ impl Judge {
             // What the first look counts is what later ones should find again.
             self.prediction = Prediction::of_lookups(&self.plan, spec.clone(), &lookups).ok();
         }
-        let prediction = self.prediction.as_ref().filter(|_| at.apart);
+        let prediction = self.prediction.as_ref();
         // Exchanges move bytes by the sample; the last batch of an epoch may be short.
         let whole = samples / (at.steps as f64 * self.batch);
         let scaled =
             |levels: Levels| Levels::new([levels.intra_node * whole, levels.inter_node * whole]);
-        let mean = |of: &dyn Fn(&Figures) -> f64| {
-            ranks.iter().map(of).sum::<f64>() / ranks.len().max(1) as f64
-        };
-        let counted = |of: fn(&Figures) -> [f64; 2]| {
-            let levels = Levels::new([0, 1].map(|level| mean(&|rank| of(rank)[level])));
-            levels.total().is_finite().then_some(levels)
-        };
-        let seconds = mean(&|rank| rank.step);
-        let share =
-            |of: fn(&Figures) -> f64| mean(&|rank| of(rank)) / seconds.max(f64::MIN_POSITIVE);
+        let exchange = prediction.and_then(|prediction| prediction.exchange).map(scaled);
+        let sync = prediction.and_then(|prediction| prediction.sync);
         let mut health = Health {
             step: at.step,
             steps: at.steps,
-            step_seconds: seconds,
-            exposed: Exposed {
-                exchange: share(|rank| rank.exchange),
-                sync: share(|rank| rank.sync),
-                loss: share(|rank| rank.loss),
-                dense_sums: share(|rank| rank.dense),
-            },
-            waiting: share(|rank| rank.wait),
+            step_seconds: mean(ranks, |rank| rank.step),
+            exposed: exposed(ranks),
+            waiting: share(ranks, |rank| rank.wait),
             slowest: slowest(ranks),
-            exchange_bytes: Bytes {
-                counted: counted(|rank| rank.exchange_bytes),
-                planned: prediction.and_then(|prediction| prediction.exchange).map(scaled),
-            },
-            sync_bytes: Bytes {
-                counted: counted(|rank| rank.sync_bytes),
-                planned: prediction.and_then(|prediction| prediction.sync),
-            },
+            exchange_bytes: bytes(ranks, |rank| rank.exchange_bytes, exchange),
+            sync_bytes: bytes(ranks, |rank| rank.sync_bytes, sync),
             advice: Vec::new(),
         };
         let expected = prediction.map_or(&[][..], |prediction| &prediction.lookups);
@@ -100,4 +79,27 @@ impl Judge {
         health.advice = advice(&health, &situation);
         health
     }
+}
+
+fn mean(ranks: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    ranks.iter().map(of).sum::<f64>() / ranks.len().max(1) as f64
+}
+
+/// Of the time of all ranks' steps.
+fn share(ranks: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    mean(ranks, of) / mean(ranks, |rank| rank.step).max(f64::MIN_POSITIVE)
+}
+
+fn exposed(ranks: &[Figures]) -> Exposed {
+    Exposed {
+        exchange: share(ranks, |rank| rank.exchange),
+        sync: share(ranks, |rank| rank.sync),
+        loss: share(ranks, |rank| rank.loss),
+        dense_sums: share(ranks, |rank| rank.dense),
+    }
+}
+
+fn bytes(ranks: &[Figures], of: fn(&Figures) -> [f64; 2], planned: Option<Levels>) -> Bytes {
+    let counted = Levels::new([0, 1].map(|level| mean(ranks, |rank| of(rank)[level])));
+    Bytes { counted: counted.total().is_finite().then_some(counted), planned }
 }

@@ -9,9 +9,9 @@ const KEPT: usize = 256;
 /// What a rank's own thread has spent in collectives so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// Those of the tables.
-    pub(super) tables: Meter,
-    /// Those of them that make replicas equal.
+    /// The exchanges of the tables.
+    pub(super) exchanges: Meter,
+    /// Those of the tables that make replicas equal.
     pub(super) syncs: Meter,
     /// Those of all ranks: the total of the loss.
     pub(super) loss: Meter,
@@ -20,18 +20,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    fn seconds(&self) -> f64 {
-        self.tables.seconds() + self.loss.seconds() + self.dense.seconds()
-    }
-
-    fn waited(&self) -> f64 {
-        [self.tables, self.loss, self.dense].iter().map(|meter| meter.wait_seconds).sum()
+    fn all(&self) -> Meter {
+        [self.exchanges, self.syncs, self.loss, self.dense].into_iter().sum()
     }
 
     /// What came since an earlier reading.
     fn since(&self, earlier: &Self) -> Self {
         Self {
-            tables: self.tables - earlier.tables,
+            exchanges: self.exchanges - earlier.exchanges,
             syncs: self.syncs - earlier.syncs,
             loss: self.loss - earlier.loss,
             dense: self.dense - earlier.dense,
@@ -41,7 +37,7 @@ impl Reading {
     fn plus(&self, other: &Self) -> Self {
         let sum = |a: Meter, b: Meter| [a, b].into_iter().sum();
         Self {
-            tables: sum(self.tables, other.tables),
+            exchanges: sum(self.exchanges, other.exchanges),
             syncs: sum(self.syncs, other.syncs),
             loss: sum(self.loss, other.loss),
             dense: sum(self.dense, other.dense),
@@ -146,7 +142,7 @@ impl Window {
         let reading = reading.since(&self.left_out);
         let now = Instant::now();
         let seconds = now.duration_since(self.last).as_secs_f64();
-        let computed = (seconds - reading.since(&self.end).seconds()).max(0.0);
+        let computed = (seconds - reading.since(&self.end).all().seconds()).max(0.0);
         let place = self.steps as usize % KEPT;
         match self.computed.get_mut(place) {
             Some(oldest) => *oldest = computed,
@@ -181,7 +177,7 @@ impl Window {
     pub(super) fn figures(&mut self) -> Figures {
         let steps = self.steps.max(1) as f64;
         let spent = self.end.since(&self.begin);
-        let exchanged = spent.tables - spent.syncs;
+        let exchanged = spent.exchanges;
         let each = |bytes: u64| bytes as f64 / steps;
         Figures {
             step: self.seconds / steps,
@@ -189,7 +185,7 @@ impl Window {
             sync: spent.syncs.seconds() / steps,
             loss: spent.loss.seconds() / steps,
             dense: spent.dense.seconds() / steps,
-            wait: spent.waited() / steps,
+            wait: spent.all().wait_seconds / steps,
             median: part(&mut self.computed, 2),
             quartile: part(&mut self.computed, 4),
             exchange_bytes: [each(exchanged.intra_node_bytes), each(exchanged.inter_node_bytes)],

@@ -22,10 +22,8 @@ pub struct Watch<E> {
     window: Window,
     /// Whether the first step, in which memory is touched for the first time, is over.
     warm: bool,
-    /// What collectives of the tables have cost that make replicas equal; given which sets of ranks
-    /// those are.
-    synced: fn(&E, &[bool]) -> Option<Meter>,
-    sync_sets: Vec<bool>,
+    /// What the exchanges of the tables have cost; their other collectives make replicas equal.
+    exchanged: fn(&E) -> Meter,
     /// The table of each feature.
     tables: Vec<usize>,
     /// Look-ups of this rank in the window, by table.
@@ -53,9 +51,8 @@ impl<B: Backend, C: Collective + 'static> Watch<ShardedBags<B, C>> {
         let plan = &ranks.plan;
         let first = trainer.ranks().rank() == 0;
         let judge = if first { Some(Judge::new(config, ranks)?) } else { None };
-        let sync_sets = sync_sets(plan);
-        let synced: fn(&ShardedBags<B, C>, &[bool]) -> Option<Meter> = synced;
-        let reading = reading(trainer, synced, &sync_sets);
+        let exchanged: fn(&ShardedBags<B, C>) -> Meter = |bags| bags.tables().exchanged();
+        let reading = reading(trainer, exchanged);
         let tables = config.tables.features.iter().map(|feature| feature.table).collect();
         let numbers = Figures::COUNT + config.tables.tables.len();
         let world = trainer.ranks().world();
@@ -63,8 +60,7 @@ impl<B: Backend, C: Collective + 'static> Watch<ShardedBags<B, C>> {
             every,
             window: Window::new(period(plan), trainer.step(), reading),
             warm: every == 1,
-            synced,
-            sync_sets,
+            exchanged,
             tables,
             lookups: vec![0.0; config.tables.tables.len()],
             samples: trainer.samples(),
@@ -95,7 +91,7 @@ impl<E> Watch<E> {
             self.lookups[table] += (bags[ids.batch] - bags[0]) as f64;
         }
         let step = trainer.step();
-        self.window.step(step, &reading(trainer, self.synced, &self.sync_sets));
+        self.window.step(step, &reading(trainer, self.exchanged));
         if !self.warm {
             self.warm = true;
             self.restart(trainer);
@@ -116,7 +112,7 @@ impl<E> Watch<E> {
     where
         E: Embeddings<B>,
     {
-        self.window.pause(reading(trainer, self.synced, &self.sync_sets));
+        self.window.pause(reading(trainer, self.exchanged));
     }
 
     /// After it.
@@ -124,7 +120,7 @@ impl<E> Watch<E> {
     where
         E: Embeddings<B>,
     {
-        self.window.resume(&reading(trainer, self.synced, &self.sync_sets));
+        self.window.resume(&reading(trainer, self.exchanged));
     }
 
     /// Tells all ranks what each measured.
@@ -164,7 +160,6 @@ impl<E> Watch<E> {
             steps: self.window.steps(),
             samples: trainer.samples() - self.samples,
             lookups: &self.lookups,
-            apart: (self.synced)(&trainer.model.embeddings, &self.sync_sets).is_some(),
         };
         Some(judge.look(at, &ranks))
     }
@@ -175,45 +170,19 @@ impl<E> Watch<E> {
     {
         self.lookups.fill(0.0);
         self.samples = trainer.samples();
-        self.window.restart(&reading(trainer, self.synced, &self.sync_sets));
+        self.window.restart(&reading(trainer, self.exchanged));
     }
 }
 
 /// What this rank's collectives have cost so far.
 fn reading<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
     trainer: &mut Trainer<B, E, C>,
-    synced: fn(&E, &[bool]) -> Option<Meter>,
-    sync_sets: &[bool],
+    exchanged: fn(&E) -> Meter,
 ) -> Reading {
     let bags = &trainer.model.embeddings;
-    let (tables, syncs) = (bags.exchanged(), synced(bags, sync_sets).unwrap_or_default());
-    let dense = trainer.dense_sums();
-    Reading { tables, syncs, loss: trainer.ranks().meters().total(), dense }
-}
-
-/// Which sets of ranks of a plan's tables make replicas equal, in the order of
-/// [`ShardedEmbeddings::meters`](crate::sharded::ShardedEmbeddings::meters).
-fn sync_sets(plan: &Plan) -> Vec<bool> {
-    let sets = plan
-        .exchange_classes()
-        .iter()
-        .flat_map(|class| [(class.mesh.group_ranks(), false), (class.mesh.replicas(), true)]);
-    sets.filter(|(ranks, _)| *ranks > 1).map(|(_, syncs)| syncs).collect()
-}
-
-/// The meters of those sets together; `None` where the sets are others than the plan lets expect.
-fn synced<B: Backend, C: Collective>(
-    bags: &ShardedBags<B, C>,
-    sync_sets: &[bool],
-) -> Option<Meter> {
-    let mut sets = sync_sets.iter();
-    let mut sum = Meter::default();
-    for meters in bags.tables().meters() {
-        if *sets.next()? {
-            sum = [sum, meters.total()].into_iter().sum();
-        }
-    }
-    sets.next().is_none().then_some(sum)
+    let (tables, exchanges) = (bags.exchanged(), exchanged(bags));
+    let (syncs, dense) = (tables - exchanges, trainer.dense_sums());
+    Reading { exchanges, syncs, loss: trainer.ranks().meters().total(), dense }
 }
 
 /// Steps after which all syncs of a plan have recurred.
