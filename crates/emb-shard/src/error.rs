@@ -141,6 +141,24 @@ pub enum Error {
         /// Where both go.
         place: u64,
     },
+    /// An order that lists a hot row twice.
+    #[error("hot row {row} is listed twice, at places {first} and {second}")]
+    HotRowTwice {
+        /// The row.
+        row: u64,
+        /// Its first place.
+        first: u32,
+        /// Another place.
+        second: u32,
+    },
+    /// An order of rows in a plan file that is none.
+    #[error("table {table:?}, order of rows: {fault}")]
+    Order {
+        /// Table name.
+        table: String,
+        /// What is wrong.
+        fault: Box<Self>,
+    },
     /// More ranks than a plan may have.
     #[error("a plan of {world} ranks: at most {limit} are supported")]
     WorldTooLarge {

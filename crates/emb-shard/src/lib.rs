@@ -94,7 +94,7 @@ pub use nearest::nearest;
 pub use nodes::NodeSplit;
 pub use plan::{
     Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
-    PlanSpec, ReplicaSync, RowOrder, Shard, SyncClass, TablePlan, Tier,
+    PlanSpec, ReplicaSync, RowOrder, RowOrderKind, Shard, SyncClass, TablePlan, Tier,
 };
 pub use planner::{
     Alternative, Beam, Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch,

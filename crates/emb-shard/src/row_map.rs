@@ -1,6 +1,6 @@
 //! Which owner has which row: [`RowMap`].
 
-use crate::{Error, Result};
+use crate::{Error, Result, RowOrder};
 use std::sync::Arc;
 
 /// Where a row is stored.
@@ -33,10 +33,10 @@ pub enum RowMapKind<'a> {
         /// Number of owners.
         owners: usize,
     },
-    /// Row `r` is placed where `then` places row `permutation[r]`.
+    /// Row `r` is placed where `then` places row `order.place(r)`.
     Permuted {
-        /// `[rows]`: the place of each row in the new order, for instance by frequency.
-        permutation: &'a [u64],
+        /// The place of each row in the new order, for instance by frequency.
+        order: &'a RowOrder,
         /// The map of the new order.
         then: &'a RowMap,
     },
@@ -46,7 +46,7 @@ pub enum RowMapKind<'a> {
 enum Rule {
     Range(Arc<[u64]>),
     Modulo { owners: usize },
-    Permuted { permutation: Arc<[u64]>, inverse: Arc<[u64]>, then: Arc<RowMap> },
+    Permuted { order: RowOrder, then: Arc<RowMap> },
 }
 
 impl RowMap {
@@ -116,13 +116,26 @@ impl RowMap {
     /// # Errors
     /// A permutation of another length than `then` has rows, or that leaves a place empty.
     pub fn permuted(permutation: Vec<u64>, then: RowMap) -> Result<Self> {
+        Self::check_length(permutation.len() as u64, &then)?;
+        Self::ordered(RowOrder::new(permutation)?, then)
+    }
+
+    /// As [`permuted`](Self::permuted), with an order that may need no memory for each row.
+    ///
+    /// # Errors
+    /// An order of another number of rows than `then`.
+    pub fn ordered(order: RowOrder, then: RowMap) -> Result<Self> {
+        Self::check_length(order.rows(), &then)?;
+        Ok(Self { rows: then.rows, rule: Rule::Permuted { order, then: Arc::new(then) } })
+    }
+
+    fn check_length(permutation: u64, then: &RowMap) -> Result<()> {
         let rows = then.rows;
-        if permutation.len() as u64 != rows {
-            return Err(Error::PermutationLength { permutation: permutation.len() as u64, rows });
+        if permutation == rows {
+            Ok(())
+        } else {
+            Err(Error::PermutationLength { permutation, rows })
         }
-        let inverse = invert(&permutation)?.into();
-        let permutation = permutation.into();
-        Ok(Self { rows, rule: Rule::Permuted { permutation, inverse, then: Arc::new(then) } })
     }
 
     /// Rows of the table.
@@ -171,7 +184,7 @@ impl RowMap {
                 let owners = *owners as u64;
                 Ok(Place { owner: (row % owners) as usize, local: row / owners })
             }
-            Rule::Permuted { permutation, then, .. } => then.locate(permutation[row as usize]),
+            Rule::Permuted { order, then } => then.locate(order.place(row)),
         }
     }
 
@@ -184,7 +197,7 @@ impl RowMap {
         Ok(match &self.rule {
             Rule::Range(starts) => starts[owner] + local,
             Rule::Modulo { owners } => local * *owners as u64 + owner as u64,
-            Rule::Permuted { inverse, then, .. } => inverse[then.global(owner, local)? as usize],
+            Rule::Permuted { order, then } => order.row(then.global(owner, local)?),
         })
     }
 
@@ -193,30 +206,11 @@ impl RowMap {
         match &self.rule {
             Rule::Range(starts) => RowMapKind::Range(starts),
             Rule::Modulo { owners } => RowMapKind::Modulo { owners: *owners },
-            Rule::Permuted { permutation, then, .. } => RowMapKind::Permuted { permutation, then },
+            Rule::Permuted { order, then } => RowMapKind::Permuted { order, then },
         }
     }
 }
 
 fn check(kind: &'static str, index: u64, count: u64) -> Result<()> {
     if index < count { Ok(()) } else { Err(Error::NoSuch { kind, index, count }) }
-}
-
-/// The inverse of a permutation, which exists only if every place is taken once.
-fn invert(permutation: &[u64]) -> Result<Vec<u64>> {
-    const FREE: u64 = u64::MAX;
-    let rows = permutation.len() as u64;
-    let mut inverse = vec![FREE; permutation.len()];
-    for (row, &place) in permutation.iter().enumerate() {
-        let row = row as u64;
-        if place >= rows {
-            return Err(Error::PermutationRange { row, place, rows });
-        }
-        let taken = &mut inverse[place as usize];
-        if *taken != FREE {
-            return Err(Error::PermutationTwice { first: *taken, second: row, place });
-        }
-        *taken = row;
-    }
-    Ok(inverse)
 }

@@ -37,7 +37,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     pub(super) fn after_step(&mut self, backend: &mut B, step: u64) -> Result<()> {
         let due = |every: u64| step.is_multiple_of(every);
         let mut all = true;
-        for parts in self.classes.iter_mut().map(|class| &mut class.stored) {
+        for stored in self.classes.iter_mut().map(|class| &mut class.stored) {
             if stored.replicas.is_some() {
                 stored.sync(backend, due)?;
                 all &= stored.periods.iter().all(|&every| due(every));

@@ -1,30 +1,24 @@
 //! How many collectives a step takes.
 
 use crate::replicas::{touched_rows, weights};
-use crate::support::{Model, Random, Upstream, cpu};
+use crate::support::{Model, Random, Upstream, cpu, one_step};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::Error;
 use emb_kernels::Pooling;
 use emb_optim::RuleKind;
-use emb_shard::{Layout, Mesh, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut};
+use emb_shard::{Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, ReplicaSync, RowCut};
 
 /// Collectives of one step on each of four ranks.
-fn of_one_step(tables: usize, group: u32, options: PlaceOptions, weighted: bool) -> Vec<u64> {
-    let model = Model::new(&vec![(20, 6, 1); tables], RuleKind::RowWiseAdaGrad, Pooling::Sum);
-    let mesh = Mesh::new(4, group, Layout::Strided).expect("a mesh");
-    let plan = PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+pub(crate) fn of_one_step(model: &Model, plan: &Plan, weighted: bool) -> Vec<u64> {
     let batches = model.batches(&mut Random::new(3), &[2, 1, 0, 1], weighted);
     let counts = run(4, &Options::default(), |world| {
         let mut cpu = cpu();
-        let mut sharded = model.shard(world, &mut cpu, &plan)?;
-        let before = sharded.collectives();
-        let routed = sharded.route(batches[world.rank()].as_ref())?;
-        let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
-        let gradient = Upstream::Given.gradient(pooled.output(), model.width(), (1, 0, 4));
-        pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1)?;
+        let mut sharded = model.shard(world, &mut cpu, plan)?;
+        let (before, me) = (sharded.collectives(), world.rank());
+        one_step(model, &mut sharded, &mut cpu, (&batches, me), Upstream::Given, 1)?;
         Ok::<_, Error>(sharded.collectives() - before)
     });
-    counts.expect("a step")
+    counts.unwrap_or_else(|failure| panic!("{failure}\n{plan}"))
 }
 
 #[test]
@@ -53,7 +47,11 @@ fn collectives_of_a_step_do_not_grow_with_tables() {
         (4, Placement::DataParallel.into(), true, 3),
     ] {
         for tables in [1, 26, 200] {
-            let counts = of_one_step(tables, group, options, weighted);
+            let shapes = vec![(20, 6, 1); tables];
+            let model = Model::new(&shapes, RuleKind::RowWiseAdaGrad, Pooling::Sum);
+            let mesh = Mesh::new(4, group, Layout::Strided).expect("a mesh");
+            let plan = PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+            let counts = of_one_step(&model, &plan, weighted);
             assert_eq!(counts, [expected; 4], "{tables} tables, groups of {group}, {options:?}");
         }
     }

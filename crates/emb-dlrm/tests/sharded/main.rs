@@ -3,8 +3,17 @@
 mod ahead;
 mod collectives;
 mod equality;
+mod exchange_reports;
+mod lattice;
+mod laws;
+mod metered;
+mod naive;
 mod predicted;
+mod published;
+mod random_plans;
 mod refusals;
 mod replicas;
 mod reports;
 mod support;
+mod tier_reports;
+mod tiered;

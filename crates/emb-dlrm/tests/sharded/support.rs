@@ -6,6 +6,7 @@ use emb_dlrm::sharded::{Error, ShardedEmbeddings, WholeTable};
 use emb_kernels::{Backend, Cpu, CpuOptions, Feature, Jagged, Mat, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{Plan, Table, TableOptions, Tables};
+use std::ops::Range;
 
 pub(crate) const SEED: u64 = 7;
 
@@ -72,8 +73,12 @@ impl Model {
     pub(crate) fn tables(&self) -> Tables {
         let table = |(t, spec): (usize, &TableSpec)| {
             let named = self.features.iter().filter(|feature| feature.table == t);
+            let pooling = match named.clone().next().map(|feature| feature.pooling) {
+                Some(Pooling::None) => emb_shard::Pooling::None,
+                _ => emb_shard::Pooling::Sum,
+            };
             let features = Some(named.map(|feature| feature.name.clone()).collect());
-            let options = TableOptions { features, ..TableOptions::default() };
+            let options = TableOptions { pooling, features, ..TableOptions::default() };
             Table::new(spec.name.clone(), spec.rows, spec.dim, options).expect("a table")
         };
         Tables::new(self.specs.iter().enumerate().map(table).collect()).expect("tables")
@@ -83,8 +88,19 @@ impl Model {
         self.features.iter().map(|feature| feature.name.clone()).collect()
     }
 
-    fn rates(&self) -> Vec<f64> {
+    pub(crate) fn rates(&self) -> Vec<f64> {
         vec![self.rate; self.specs.len()]
+    }
+
+    /// Positions of the features whose bags aren't pooled.
+    pub(crate) fn sequences(&self) -> Vec<usize> {
+        let none = |&f: &usize| self.features[f].pooling == Pooling::None;
+        (0..self.features.len()).filter(none).collect()
+    }
+
+    /// Columns of the table of a feature.
+    pub(crate) fn dim(&self, feature: usize) -> usize {
+        self.specs[self.features[feature].table].dim
     }
 
     /// One batch a rank: `sizes` samples, bags of 0 to 4 ids with a few hot rows among them.
@@ -113,8 +129,10 @@ impl Model {
         sizes.iter().map(one).collect()
     }
 
+    /// Columns of the pooled output.
     pub(crate) fn width(&self) -> usize {
-        self.features.iter().map(|feature| self.specs[feature.table].dim).sum()
+        let pooled = self.features.iter().filter(|feature| feature.pooling != Pooling::None);
+        pooled.map(|feature| self.specs[feature.table].dim).sum()
     }
 
     pub(crate) fn shard(
@@ -154,6 +172,8 @@ pub(crate) enum Upstream {
     Given,
     /// `(output - target) / B`, so that a difference feeds back.
     Output,
+    /// As `Given`, multiples of 1/64: their sums have the same bits in any order.
+    Exact,
 }
 
 impl Upstream {
@@ -168,10 +188,24 @@ impl Upstream {
             let (sample, column) = (first + k / width, k % width);
             let key = step.wrapping_mul(1_000_003) ^ ((sample * width + column) as u64) << 20;
             let target = Random::new(key).unit() - 0.5;
-            let apart = if self == Self::Given { target } else { output - target };
-            apart / total as f32
+            match self {
+                Self::Given => target / total as f32,
+                Self::Output => (output - target) / total as f32,
+                Self::Exact => (64.0 * target).round() / 64.0,
+            }
         };
         output.iter().enumerate().map(value).collect()
+    }
+
+    /// The same of the rows of sequence feature `feature`, from its id `first` on.
+    pub(crate) fn of_sequence(
+        self,
+        rows: &[f32],
+        (feature, dim): (usize, usize),
+        (step, first, total): (u64, usize, usize),
+    ) -> Vec<f32> {
+        let key = step + ((feature as u64 + 1) << 40);
+        self.gradient(rows, dim, (key, first, total))
     }
 }
 
@@ -181,6 +215,8 @@ pub(crate) struct Outcome {
     pub(crate) tables: Vec<WholeTable>,
     /// The pooled output of every step.
     pub(crate) outputs: Vec<Vec<f32>>,
+    /// The rows of every step, by sequence feature.
+    pub(crate) sequences: Vec<Vec<Vec<f32>>>,
 }
 
 pub(crate) fn cpu() -> Cpu {
@@ -216,7 +252,7 @@ pub(crate) fn one_process(model: &Model, steps: &[Vec<Jagged>], upstream: Upstre
             WholeTable { weights, state }
         })
         .collect();
-    Outcome { tables, outputs }
+    Outcome { tables, outputs, sequences: Vec::new() }
 }
 
 /// The same steps over ranks; what each rank ends with, after a forced sync.
@@ -226,30 +262,69 @@ pub(crate) fn over_ranks(
     steps: &[Vec<Jagged>],
     upstream: Upstream,
 ) -> Vec<Outcome> {
-    let world = plan.world() as usize;
-    let width = model.width();
-    let results = run(world, &Options::default(), |world| {
+    try_over_ranks(model, plan, steps, upstream).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// As [`over_ranks`], or what happened.
+pub(crate) fn try_over_ranks(
+    model: &Model,
+    plan: &Plan,
+    steps: &[Vec<Jagged>],
+    upstream: Upstream,
+) -> Result<Vec<Outcome>, String> {
+    let results = run(plan.world() as usize, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, plan)?;
         let me = world.rank();
-        let mut outputs = Vec::new();
+        let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
         for (number, batches) in steps.iter().enumerate() {
             let step = number as u64 + 1;
             world.set_step(step);
-            let total = batches.iter().map(Jagged::batch).sum();
-            let first = batches[..me].iter().map(Jagged::batch).sum();
-            let routed = sharded.route(batches[me].as_ref())?;
-            let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
-            outputs.push(pooled.output().to_vec());
-            let gradient = upstream.gradient(pooled.output(), width, (step, first, total));
-            pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, step)?;
+            let (output, rows) =
+                one_step(model, &mut sharded, &mut cpu, (batches, me), upstream, step)?;
+            outputs.push(output);
+            sequences.push(rows);
         }
         sharded.sync(&mut cpu)?;
         let count = model.specs.len();
         let tables = (0..count).map(|t| sharded.gather_table(&mut cpu, t));
-        Ok::<_, Error>(Outcome { tables: tables.collect::<Result<_, _>>()?, outputs })
+        let tables = tables.collect::<Result<_, _>>()?;
+        Ok::<_, Error>(Outcome { tables, outputs, sequences })
     });
-    results.unwrap_or_else(|failure| panic!("{failure}"))
+    results.map_err(|failure| failure.to_string())
+}
+
+/// One step of rank `me`: its output, and the rows of its sequence features.
+pub(crate) fn one_step(
+    model: &Model,
+    sharded: &mut ShardedEmbeddings<Cpu, Local>,
+    cpu: &mut Cpu,
+    (batches, me): (&[Jagged], usize),
+    upstream: Upstream,
+    step: u64,
+) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
+    let total = batches.iter().map(Jagged::batch).sum();
+    let first = batches[..me].iter().map(Jagged::batch).sum();
+    let routed = sharded.route(batches[me].as_ref())?;
+    let pooled = routed.exchange(sharded)?.pool(sharded, cpu)?;
+    let output = pooled.output().to_vec();
+    let gradient = upstream.gradient(&output, model.width(), (step, first, total));
+    let (mut rows, mut gradients) = (Vec::new(), Vec::new());
+    for f in model.sequences() {
+        let ids = |batch: &Jagged| batch.as_ref().feature_range(f).len();
+        let first = batches[..me].iter().map(ids).sum();
+        let got = pooled.sequence(f).to_vec();
+        assert_eq!(got.len(), ids(&batches[me]) * model.dim(f), "rows of feature {f}");
+        gradients.push(upstream.of_sequence(&got, (f, model.dim(f)), (step, first, total)));
+        rows.push(got);
+    }
+    if gradients.is_empty() {
+        pooled.backward(sharded, cpu, &gradient, 1.0, step)?;
+    } else {
+        let gradients: Vec<&[f32]> = gradients.iter().map(Vec::as_slice).collect();
+        pooled.backward_all(sharded, cpu, &gradient, &gradients, 1.0, step)?;
+    }
+    Ok((output, rows))
 }
 
 /// `|a - b| / |b|` in the Euclidean norm.
@@ -289,6 +364,12 @@ pub(crate) fn assert_replicas_equal(ranks: &[Outcome], case: &str) {
 pub(crate) fn bits(table: &WholeTable) -> Vec<u32> {
     let state = table.state.iter().flatten();
     table.weights.iter().chain(state).map(|value| value.to_bits()).collect()
+}
+
+/// Seeds of a loop: so many from 0 on, as [`cases`] has it, or `EMB_SEED` alone.
+pub(crate) fn seeds(default: u64) -> Range<u64> {
+    let one = std::env::var("EMB_SEED").ok().and_then(|text| text.parse().ok());
+    one.map_or_else(|| 0..cases(default), |seed: u64| seed..seed + 1)
 }
 
 /// Cases of a seeded loop: `EMB_CASES`, or so many. Prints the seeds that are taken.

@@ -34,7 +34,7 @@ pub(super) fn table(
 
 fn rows(table: &Table, plan: &TablePlan) -> Result<(), (Option<usize>, PlanFault)> {
     if let Some(order) = &plan.order {
-        let (order, rows) = (order.places().len() as u64, table.rows());
+        let (order, rows) = (order.rows(), table.rows());
         if order != rows {
             return Err((None, PlanFault::OrderRows { order, rows }));
         }

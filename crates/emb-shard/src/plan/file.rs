@@ -1,15 +1,15 @@
 //! A plan as a file: [`PlanFile`], versioned, for any serde format, and its readable JSON text.
 
+mod order;
 mod text;
 
 use super::same::same;
-use super::{
-    Block, Exchange, Owners, Plan, PlanSpec, ReplicaSync, RowOrder, TablePlan, Tier, check_world,
-};
+use super::{Block, Exchange, Owners, Plan, PlanSpec, ReplicaSync, TablePlan, Tier, check_world};
 use crate::{
     ColRange, Error, Layout, Mesh, PlanFault, Pooling, Result, RowMap, RowMapKind, RowRange, Table,
     TableOptions, Tables,
 };
+use order::OrderFile;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ struct TableFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     features: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    order: Option<Vec<u64>>,
+    order: Option<OrderFile>,
     tiers: Vec<TierFile>,
 }
 
@@ -74,7 +74,7 @@ enum MapFile {
     Ceil,
     Modulo,
     Starts(Vec<u64>),
-    Permuted { permutation: Vec<u64>, then: Box<MapFile> },
+    Permuted { permutation: OrderFile, then: Box<MapFile> },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,7 +171,7 @@ fn to_table(table: &Table, plan: &TablePlan) -> TableFile {
         element_bytes: table.element_bytes(),
         pooling: table.pooling(),
         features: (table.features() != [table.name()]).then(|| table.features().to_vec()),
-        order: plan.order.as_ref().map(|order| order.places().to_vec()),
+        order: plan.order.as_ref().map(OrderFile::new),
         tiers: plan.tiers.iter().map(to_tier).collect(),
     }
 }
@@ -201,8 +201,9 @@ fn to_map(map: &RowMap) -> MapFile {
         RowMapKind::Range(starts) if is_ceil(starts) => MapFile::Ceil,
         RowMapKind::Range(starts) => MapFile::Starts(starts.to_vec()),
         RowMapKind::Modulo { .. } => MapFile::Modulo,
-        RowMapKind::Permuted { permutation, then } => {
-            MapFile::Permuted { permutation: permutation.to_vec(), then: Box::new(to_map(then)) }
+        RowMapKind::Permuted { order, then } => {
+            let permutation = OrderFile::new(order);
+            MapFile::Permuted { permutation, then: Box::new(to_map(then)) }
         }
     }
 }
@@ -218,7 +219,11 @@ fn is_ceil(starts: &[u64]) -> bool {
 }
 
 fn from_table(file: TableFile, world: u32) -> Result<TablePlan> {
-    let order = file.order.map(RowOrder::new).transpose()?;
+    let order = file.order.map(|order| order.into_order(file.rows)).transpose();
+    let order = order.map_err(|fault| {
+        let (table, fault) = (file.table.clone(), Box::new(fault));
+        Error::Order { table, fault }
+    })?;
     let mut tiers = Vec::with_capacity(file.tiers.len());
     for (number, tier) in file.tiers.into_iter().enumerate() {
         tiers.push(from_tier(tier, world, &file.table, number)?);
@@ -255,7 +260,7 @@ fn from_map(file: MapFile, rows: u64, owners: usize) -> Result<RowMap> {
         MapFile::Modulo => RowMap::modulo(rows, owners),
         MapFile::Starts(starts) => RowMap::range(starts),
         MapFile::Permuted { permutation, then } => {
-            RowMap::permuted(permutation, from_map(*then, rows, owners)?)
+            RowMap::ordered(permutation.into_order(rows)?, from_map(*then, rows, owners)?)
         }
     }
 }

@@ -7,6 +7,7 @@ mod file;
 mod fingerprint;
 mod index;
 mod kinds;
+mod order;
 mod owners;
 mod parts;
 mod query;
@@ -16,8 +17,9 @@ pub use fault::PlanFault;
 pub use file::PlanFile;
 pub use index::{ExchangeClass, SyncClass};
 pub use kinds::{Exchange, Path, Per, ReplicaSync};
+pub use order::{RowOrder, RowOrderKind};
 pub use owners::Owners;
-pub use parts::{Block, PlanSpec, RowOrder, TablePlan, Tier};
+pub use parts::{Block, PlanSpec, TablePlan, Tier};
 pub use query::{Cell, Shard};
 
 pub(crate) use fingerprint::fingerprint;

@@ -3,9 +3,8 @@
 //! Plain data with open fields: anyone may write a plan down. It becomes a
 //! [`Plan`](crate::Plan) only if it is consistent.
 
-use super::{Exchange, Owners, ReplicaSync};
-use crate::{ColRange, Error, Mesh, Result, RowMap, RowRange};
-use std::sync::Arc;
+use super::{Exchange, Owners, ReplicaSync, RowOrder};
+use crate::{ColRange, Mesh, RowMap, RowRange};
 
 /// A plan as written down, not yet checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,38 +53,6 @@ pub struct Block {
     pub map: RowMap,
     /// The owner of each part of `map`.
     pub owners: Owners,
-}
-
-/// A new order of the rows of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowOrder {
-    places: Arc<[u64]>,
-}
-
-impl RowOrder {
-    /// Row `r` of the table comes at place `places[r]`.
-    ///
-    /// # Errors
-    /// A place outside `0..places.len()`, or taken twice.
-    pub fn new(places: Vec<u64>) -> Result<Self> {
-        let mut taken = vec![u64::MAX; places.len()];
-        for (row, &place) in (0u64..).zip(&places) {
-            let rows = places.len() as u64;
-            let Some(slot) = taken.get_mut(place as usize).filter(|_| place < rows) else {
-                return Err(Error::PermutationRange { row, place, rows });
-            };
-            if *slot != u64::MAX {
-                return Err(Error::PermutationTwice { first: *slot, second: row, place });
-            }
-            *slot = row;
-        }
-        Ok(Self { places: places.into() })
-    }
-
-    /// `[rows]`: the place of each row.
-    pub fn places(&self) -> &[u64] {
-        &self.places
-    }
 }
 
 impl Block {

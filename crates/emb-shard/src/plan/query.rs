@@ -71,7 +71,7 @@ impl Plan {
         if row >= rows {
             return Err(Error::NoSuch { kind: "row", index: row, count: rows });
         }
-        let place = plan.order.as_ref().map_or(row, |order| order.places()[row as usize]);
+        let place = plan.order.as_ref().map_or(row, |order| order.place(row));
         let tier_number = plan.tiers.partition_point(|tier| tier.rows.end() <= place);
         let tier = &plan.tiers[tier_number];
         let block_number = tier.blocks.partition_point(|block| block.columns.end() <= column);
@@ -125,7 +125,7 @@ impl Plan {
         let ends = plan.tiers.iter().map(|tier| tier.rows.end());
         let by_tier = RowMap::range(std::iter::once(0).chain(ends).collect())?;
         match &plan.order {
-            Some(order) => RowMap::permuted(order.places().to_vec(), by_tier),
+            Some(order) => RowMap::ordered(order.clone(), by_tier),
             None => Ok(by_tier),
         }
     }

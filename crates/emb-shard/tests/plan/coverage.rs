@@ -108,22 +108,32 @@ fn random_tier(draw: &mut Draw, world: u32, node: u32, rows: (u64, u64), table: 
     Tier { rows, mesh, exchange: draw.of(exchanges), sync, blocks }
 }
 
+fn random_order(draw: &mut Draw, rows: u64) -> Option<RowOrder> {
+    let form = draw.below(4);
+    let mut shuffled = || draw.shuffled((0..rows).collect::<Vec<u64>>());
+    let order = match form {
+        0 => RowOrder::new(shuffled()),
+        1 => {
+            let mut hot = shuffled();
+            hot.truncate(draw.below(rows as usize + 1));
+            RowOrder::hot_first(rows, hot)
+        }
+        _ => return None,
+    };
+    Some(order.expect("an order"))
+}
+
 fn random_spec(draws: &[Index], world: u32, given: &Tables) -> PlanSpec {
     let mut draw = Draw(draws.iter());
     let node_ranks = draw.of(&divisors(world));
     let mut plans = Vec::new();
     for table in given.tables().as_slice() {
         let starts = draw.cuts(table.rows() as usize, 3);
-        let order = draw.below(2) == 0;
-        let order = order.then(|| draw.shuffled((0..table.rows()).collect()));
+        let order = random_order(&mut draw, table.rows());
         let tiers = starts.windows(2).map(|pair| {
             random_tier(&mut draw, world, node_ranks, (pair[0] as u64, pair[1] as u64), table)
         });
-        plans.push(TablePlan {
-            table: table.name().to_owned(),
-            tiers: tiers.collect(),
-            order: order.map(|places| RowOrder::new(places).expect("permutation")),
-        });
+        plans.push(TablePlan { table: table.name().to_owned(), tiers: tiers.collect(), order });
     }
     PlanSpec { world, node_ranks, tables: draw.shuffled(plans) }
 }

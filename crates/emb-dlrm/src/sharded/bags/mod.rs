@@ -16,7 +16,7 @@ use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, Gradients, Mat};
 use exchange::ExchangeMemory;
 use nodes::Nodes;
-use portions::{Owned, Portion, Route};
+use portions::{Owned, Route};
 
 /// The bags of one exchange, at this rank.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl<B: Backend> BagsWay<B> {
     }
 
     /// The gradients that [`backward`](Self::backward) brought.
-    pub(super) fn gradients(&self, arrived: &Arrived) -> Gradients<'static, '_, B> {
+    pub(super) fn gradients(&self, arrived: &Arrived) -> Gradients<'_, '_, B> {
         let (rows, cols) = (arrived.total(), self.width());
         let pooled = Mat::new(self.device.view(0..self.received.len()), rows, cols);
         Gradients { pooled, sequences: &[] }

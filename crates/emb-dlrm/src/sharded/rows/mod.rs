@@ -31,7 +31,6 @@ use relay::Relay;
 use std::ops::Range;
 
 /// The rows of one exchange, at this rank.
-#[derive(Debug)]
 pub(super) struct RowsWay<B: Backend> {
     /// Whether a row that is looked up twice travels once.
     unique: bool,
@@ -128,10 +127,6 @@ impl<B: Backend> RowsWay<B> {
         })
     }
 
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
-    }
-
     /// Brings rows to this rank's samples, and adds them up in `output` and `sequences`.
     pub(super) fn forward<C: Collective>(
         &mut self,
@@ -214,6 +209,12 @@ impl<B: Backend> RowsWay<B> {
             let lists = (asker * widths.len()..).zip(&*widths);
             lists.map(|(list, width)| arrived.ids_of(list).len() * width).sum::<usize>()
         }));
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for RowsWay<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RowsWay").field("unique", &self.unique).finish_non_exhaustive()
     }
 }
 

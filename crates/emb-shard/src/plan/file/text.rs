@@ -1,6 +1,6 @@
 //! A plan file as JSON that a person can read: one line for each table.
 
-use super::{BlockFile, MapFile, OwnersFile, PlanFile, TableFile, TierFile};
+use super::{BlockFile, MapFile, OrderFile, OwnersFile, PlanFile, TableFile, TierFile};
 use crate::{Exchange, Layout, Path, Per, Pooling, ReplicaSync};
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -36,9 +36,18 @@ impl Display for TableFile {
             write!(f, "\"features\": {}, ", List(&features))?;
         }
         if let Some(order) = &self.order {
-            write!(f, "\"order\": {}, ", List(order))?;
+            write!(f, "\"order\": {order}, ")?;
         }
         write!(f, "\"tiers\": {}}}", List(&self.tiers))
+    }
+}
+
+impl Display for OrderFile {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(places) => write!(f, "{}", List(places)),
+            Self::HotFirst { hot } => write!(f, "{{\"hot\": {}}}", List(hot)),
+        }
     }
 }
 
@@ -72,7 +81,6 @@ impl Display for MapFile {
             Self::Modulo => f.write_str("\"modulo\""),
             Self::Starts(starts) => write!(f, "{{\"starts\": {}}}", List(starts)),
             Self::Permuted { permutation, then } => {
-                let permutation = List(permutation);
                 write!(f, "{{\"permuted\": {{\"permutation\": {permutation}, \"then\": {then}}}}}")
             }
         }
