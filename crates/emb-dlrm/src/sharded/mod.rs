@@ -50,6 +50,7 @@ mod sync;
 mod touched;
 mod trip;
 mod verify;
+mod wire;
 
 pub use error::{Error, Result};
 pub use exchange::Exchanged;
@@ -57,6 +58,7 @@ pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
+pub use wire::IdWire;
 
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
@@ -175,6 +177,12 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             everyone,
             unsynced: 0,
         })
+    }
+
+    /// How ids travel from now on, [`IdWire::Plain`] at first. Every rank calls it with the same,
+    /// before the same step; results do not change.
+    pub fn set_id_wire(&mut self, ids: IdWire) {
+        self.classes.iter_mut().for_each(|class| class.links.ids = ids);
     }
 
     /// The features and their columns in the output, as in one process.
