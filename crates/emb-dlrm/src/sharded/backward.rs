@@ -45,24 +45,6 @@ impl<B: Backend> Pooled<B> {
         done.map_err(|error| embeddings.give_up(error))
     }
 
-    /// As [`backward`](Self::backward), with the gradients of sequence features in feature order,
-    /// each of the shape of [`sequence`](Self::sequence).
-    ///
-    /// # Errors
-    /// As [`backward`](Self::backward).
-    pub fn backward_all<C: Collective>(
-        self,
-        embeddings: &mut ShardedEmbeddings<B, C>,
-        backend: &mut B,
-        gradient: &[f32],
-        sequences: &[&[f32]],
-        factor: f64,
-        step: u64,
-    ) -> Result<()> {
-        let _ = sequences;
-        self.backward(embeddings, backend, gradient, factor, step)
-    }
-
     fn update<C: Collective>(
         self,
         embeddings: &mut ShardedEmbeddings<B, C>,

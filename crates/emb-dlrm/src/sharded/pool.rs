@@ -103,13 +103,6 @@ impl<B: Backend> Pooled<B> {
     pub fn batch(&self) -> usize {
         self.trip.batch
     }
-
-    /// `[ids of this rank's samples of sequence feature `feature`, dim]`, in the order of the
-    /// batch's ids.
-    pub fn sequence(&self, feature: usize) -> &[f32] {
-        let _ = feature;
-        &[]
-    }
 }
 
 impl<B: Backend> std::fmt::Debug for Pooled<B> {
