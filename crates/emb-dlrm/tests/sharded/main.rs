@@ -17,3 +17,4 @@ mod reports;
 mod support;
 mod tier_reports;
 mod tiered;
+mod touched;
