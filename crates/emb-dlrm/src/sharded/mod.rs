@@ -35,6 +35,7 @@ mod gather;
 mod layer;
 mod layout;
 mod links;
+mod mean;
 mod memory;
 mod places;
 mod pool;

@@ -18,3 +18,4 @@ mod reports;
 mod support;
 mod tier_reports;
 mod tiered;
+mod touched;
