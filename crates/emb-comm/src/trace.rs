@@ -4,6 +4,7 @@ mod traced;
 
 pub use traced::Traced;
 
+use crate::Meter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -21,6 +22,8 @@ pub struct Span {
     pub start: f64,
     /// Microseconds that it took.
     pub duration: f64,
+    /// Microseconds of it in which the rank waited for others.
+    pub waited: f64,
     /// Bytes taken from other ranks.
     pub bytes: u64,
 }
@@ -88,22 +91,23 @@ impl Trace {
         self.0.as_ref().map(|_| Instant::now())
     }
 
-    /// Records what was done since `start`.
-    pub fn add(&self, lane: Lane, name: &'static str, start: Option<Instant>, bytes: u64) {
+    /// Records what was done since `start`, and the bytes and waiting that it cost.
+    pub fn add(&self, lane: Lane, name: &'static str, start: Option<Instant>, cost: Meter) {
         let (Some(record), Some(start)) = (&self.0, start) else { return };
         let step = record.step.load(Ordering::Relaxed);
         let micros = |duration: std::time::Duration| duration.as_secs_f64() * 1e6;
         let duration = micros(start.elapsed());
         let start = micros(start.saturating_duration_since(record.begin));
         let mut spans = record.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        spans.push(Span { name, lane, step, start, duration, bytes });
+        let (waited, bytes) = (cost.wait_seconds * 1e6, cost.bytes());
+        spans.push(Span { name, lane, step, start, duration, waited, bytes });
     }
 
     /// Records the work of `f` as a phase.
     pub fn phase<T>(&self, name: &'static str, f: impl FnOnce() -> T) -> T {
         let start = self.now();
         let result = f();
-        self.add(Lane::Phases, name, start, 0);
+        self.add(Lane::Phases, name, start, Meter::default());
         result
     }
 

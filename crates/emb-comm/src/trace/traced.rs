@@ -1,7 +1,7 @@
 //! A collective that records its operations: [`Traced`].
 
 use super::{Lane, Trace};
-use crate::{Collective, Element, Meters, Result, Space, Sum};
+use crate::{Collective, Element, Meter, Meters, Result, Space, Sum};
 use std::time::Instant;
 
 /// Any collective, with every operation recorded in a [`Trace`]. Sets made from it are traced too.
@@ -23,21 +23,21 @@ impl<C> Traced<C> {
         &self.trace
     }
 
-    /// When an operation begins, and the bytes taken so far; nothing where nothing is recorded.
-    fn begin<S: Space>(&self) -> Option<(Instant, u64)>
+    /// When an operation begins, and what those so far cost; nothing where nothing is recorded.
+    fn begin<S: Space>(&self) -> Option<(Instant, Meter)>
     where
         C: Collective<S>,
     {
-        self.trace.now().map(|now| (now, self.inner.meters().total().bytes()))
+        self.trace.now().map(|now| (now, self.inner.meters().total()))
     }
 
-    fn end<S: Space>(&self, name: &'static str, begun: Option<(Instant, u64)>)
+    fn end<S: Space>(&self, name: &'static str, begun: Option<(Instant, Meter)>)
     where
         C: Collective<S>,
     {
         let Some((start, before)) = begun else { return };
-        let bytes = self.inner.meters().total().bytes() - before;
-        self.trace.add(self.lane, name, Some(start), bytes);
+        let cost = self.inner.meters().total() - before;
+        self.trace.add(self.lane, name, Some(start), cost);
     }
 
     fn part(&self, part: Option<C>) -> Option<Self> {

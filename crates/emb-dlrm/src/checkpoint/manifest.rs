@@ -126,6 +126,7 @@ impl Manifest {
         }
         (options.load, options.save, options.threads) = (None, None, None);
         (options.timeline, options.threads_per_rank) = (None, None);
+        (options.health, options.workload) = (None, None);
         (options.steps, options.epochs) = (None, None);
         let synthetic =
             |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "synthetic");

@@ -33,7 +33,6 @@ pub(crate) fn toml_file<T: DeserializeOwned>(path: &Path) -> Result<T> {
 ///
 /// # Errors
 /// As [`Options::from_file`].
-#[cfg(feature = "cli")]
 pub(crate) fn json_file<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).map_err(Error::io("reading", path))?;
     serde_json::from_str(&text).map_err(|error| {

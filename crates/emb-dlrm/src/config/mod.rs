@@ -19,6 +19,7 @@ mod resolve;
 mod table_options;
 mod tables;
 mod words;
+mod workload;
 
 #[cfg(feature = "cli")]
 pub(crate) use file::{did_you_mean, json_file, toml_file};

@@ -178,6 +178,14 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
+    /// Every N steps, say in a line what slows the ranks down: time in collectives, the slowest rank, bytes against the plan; 0 for never [default: 0]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<u64>,
+    /// Look-ups as emb profile measured them, for the bytes that --health expects.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.json", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<PathBuf>,
 
     /// Update rule of the embedding tables [default: row-wise-adagrad]
     #[cfg_attr(
@@ -272,6 +280,8 @@ impl Options {
             threads_per_rank: None,
             timeout: None,
             timeline: None,
+            health: None,
+            workload: None,
             ..self
         }
     }
@@ -320,6 +330,8 @@ impl Options {
             threads_per_rank: self.threads_per_rank.or(base.threads_per_rank),
             timeout: self.timeout.or(base.timeout),
             timeline: self.timeline.or(base.timeline),
+            health: self.health.or(base.health),
+            workload: self.workload.or(base.workload),
             eval_every: self.eval_every.or(base.eval_every),
             save: self.save.or(base.save),
             load: self.load.or(base.load),

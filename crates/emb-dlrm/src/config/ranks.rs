@@ -95,6 +95,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("replica-scaling", options.replica_scaling.is_some()),
         ("check-replicas", options.check_replicas == Some(true)),
         ("timeout", options.timeout.is_some()),
+        ("health", options.health.is_some_and(|every| every > 0)),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Error::Config(format!(

@@ -5,10 +5,12 @@ use super::optimizers::Optimizers;
 use super::ranks::{self, Ranks};
 use super::tables::{Tables, check_dims};
 use super::words::{BadRows, IdPolicy, ModelKind};
+use super::workload::workload;
 use super::{DENSE_COLUMNS, Options};
 use crate::model::{Interaction, Shape};
 use crate::{Error, Result};
 use emb_kernels::PairOrder;
+use emb_shard::WorkloadSpec;
 use std::path::PathBuf;
 
 /// Default columns of embedding rows.
@@ -73,6 +75,10 @@ pub struct Config {
     pub check_replicas: bool,
     /// Where to write a timeline.
     pub timeline: Option<PathBuf>,
+    /// Look at the ranks' health every so many steps.
+    pub health: Option<u64>,
+    /// The look-ups that bytes are expected for, where somebody measured them.
+    pub workload: Option<WorkloadSpec>,
     /// Evaluate every so many steps.
     pub eval_every: Option<u64>,
     /// Where to save at the end.
@@ -99,6 +105,7 @@ impl Config {
         let batch_size = within("batch-size", options.batch_size.unwrap_or(128), MAX_BATCH)?;
         let threads = ranks::threads(&options)?;
         let ranks = Ranks::from_options(&options, &mut tables)?;
+        let workload = workload(&options, &tables)?;
         if options.eval_every == Some(0) {
             return Err(Error::Config("--eval-every is 0, valid: 1 or more".into()));
         }
@@ -119,6 +126,8 @@ impl Config {
             ranks,
             check_replicas: options.check_replicas.unwrap_or(false),
             timeline: options.timeline.clone(),
+            health: options.health.filter(|&every| every > 0),
+            workload,
             eval_every: options.eval_every,
             save: options.save.clone(),
             load: options.load.clone(),

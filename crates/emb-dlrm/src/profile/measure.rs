@@ -171,7 +171,10 @@ fn of_table(
 }
 
 /// The configuration as a workload, without what is measured.
-fn workload_of(config: &Config, tables: &Tables) -> Result<WorkloadSpec> {
+///
+/// # Errors
+/// Tables with different types of weights or optimizer state, by name.
+pub(crate) fn workload_of(config: &Config, tables: &Tables) -> Result<WorkloadSpec> {
     let name = match &config.data {
         Origin::Synthetic => "synthetic".to_owned(),
         Origin::Files(paths) => paths[0].file_stem().map_or_else(

@@ -19,6 +19,7 @@ mod shares;
 mod text;
 
 pub use counts::RowCounts;
+pub(crate) use measure::workload_of;
 pub use measure::{Profile, ProfileOptions, TableProfile, profile};
 pub use text::workload_text;
 

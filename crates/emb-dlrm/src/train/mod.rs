@@ -3,6 +3,8 @@
 #[cfg(feature = "data")]
 mod evaluate;
 #[cfg(feature = "data")]
+mod health;
+#[cfg(feature = "data")]
 mod observer;
 mod queue;
 #[cfg(feature = "data")]
@@ -20,6 +22,8 @@ mod trainer;
 
 #[cfg(feature = "data")]
 pub use evaluate::{evaluate, probability};
+#[cfg(feature = "data")]
+pub use health::{Bytes, Exposed, Health, Levels, SlowRank, Watch};
 #[cfg(feature = "data")]
 pub use observer::{Event, Observer, Silent};
 #[cfg(feature = "data")]

@@ -1,5 +1,6 @@
 //! What a run tells while it runs.
 
+use super::health::Health;
 use super::trainer::Rates;
 use crate::metrics::EvalReport;
 
@@ -35,6 +36,8 @@ pub enum Event<'a> {
         /// Its result.
         report: &'a EvalReport,
     },
+    /// The ranks' health was looked at.
+    Health(&'a Health),
 }
 
 /// Receives events; the program shows them, tests count them.

@@ -1,6 +1,7 @@
 //! What every rank of a run does: [`Rank`].
 
 use super::evaluate::evaluate;
+use super::health::{Health, Watch};
 use super::observer::{Event, Observer};
 use super::report::{Exchange, Report};
 use super::trainer::{Samples, Trainer};
@@ -41,6 +42,9 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     begun: u64,
     /// What the tables' collectives of the training steps cost, and in how many of them.
     exchanged: Meter,
+    /// Looks at the ranks' health, and what rank 0 saw last.
+    watch: Option<Watch<E>>,
+    health: Option<Health>,
     /// The step of the last evaluation, and on rank 0 its result.
     evaluated: Option<(u64, Option<EvalReport>)>,
 }
@@ -52,6 +56,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         config: &'a Config,
         observer: Option<&'a mut (dyn Observer + Send)>,
         trace: Trace,
+        watch: Option<Watch<E>>,
     ) -> Result<Self> {
         trainer.set_trace(trace.clone());
         let mut row = 0;
@@ -74,6 +79,8 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             row,
             begun,
             exchanged: Meter::default(),
+            watch,
+            health: None,
             evaluated: None,
         })
     }
@@ -93,7 +100,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         {
             let start = self.trace.now();
             self.save(dir)?;
-            self.trace.add(Lane::Phases, "save", start, 0);
+            self.trace.add(Lane::Phases, "save", start, Meter::default());
         }
         let last = last?;
         let skipped_eval_rows = feeds.eval.map_or(0, |data| data.skipped().total());
@@ -147,8 +154,14 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             });
             if let (true, Some(eval)) = (due, &mut feeds.eval) {
                 self.seconds += since.elapsed().as_secs_f64();
+                if let Some(watch) = &mut self.watch {
+                    watch.pause(&mut self.trainer);
+                }
                 self.sync()?;
                 self.evaluate(eval)?;
+                if let Some(watch) = &mut self.watch {
+                    watch.resume(&mut self.trainer);
+                }
                 since = Instant::now();
             }
         }
@@ -192,6 +205,11 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             positives: loss.positives,
             rates,
         });
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        if let Some(health) = watch.after_step(&mut self.trainer, batch.sparse.as_ref())? {
+            self.tell(Event::Health(&health));
+            self.health = Some(health);
+        }
         Ok(())
     }
 
@@ -255,6 +273,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             teacher_auc: None,
             teacher_normalized_entropy: None,
             exchange: self.exchange(),
+            health: self.health.take(),
         }
     }
 

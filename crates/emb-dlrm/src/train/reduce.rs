@@ -3,10 +3,11 @@
 use super::queue::{Giver, Taker, queue};
 use crate::model::Dense;
 use crate::{Error, Result};
-use emb_comm::Collective;
+use emb_comm::{Collective, Meter};
 use emb_kernels::Backend;
 use std::ops::Range;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Parts of the gradients that can be under way at once.
 const IN_FLIGHT: usize = 8;
@@ -24,6 +25,8 @@ pub(super) struct DenseReducer {
     thread: Option<JoinHandle<()>>,
     pending: usize,
     spare: Vec<Vec<f32>>,
+    /// Seconds of [`finish`](Self::finish), on the rank's own thread.
+    spent: Meter,
 }
 
 /// A part of the gradients.
@@ -49,7 +52,8 @@ impl DenseReducer {
             .spawn(move || work(ranks, &orders, &answers))
             .map_err(Error::io("starting a thread", std::path::Path::new("dense gradients")))?;
         let spare = Vec::with_capacity(IN_FLIGHT);
-        Ok(Self { jobs: Some(jobs), sums, thread: Some(thread), pending: 0, spare })
+        let (jobs, thread, spent) = (Some(jobs), Some(thread), Meter::default());
+        Ok(Self { jobs, sums, thread, pending: 0, spare, spent })
     }
 
     /// Begins to sum `part` of the gradients.
@@ -86,13 +90,24 @@ impl DenseReducer {
         backend: &mut B,
         dense: &mut Dense<B>,
     ) -> Result<()> {
+        let (began, mut waited) = (Instant::now(), Duration::ZERO);
         while self.pending > 0 {
+            let asked = Instant::now();
             let job = self.sums.take().ok_or_else(gone)??;
+            waited += asked.elapsed();
             self.pending -= 1;
             backend.upload(&job.values, B::view_mut(&mut dense.gradients, job.part))?;
             self.spare.push(job.values);
         }
+        self.spent.wait_seconds += waited.as_secs_f64();
+        self.spent.copy_seconds += began.elapsed().saturating_sub(waited).as_secs_f64();
         Ok(())
+    }
+
+    /// What the rank's own thread has spent in [`finish`](Self::finish): what the backward pass did
+    /// not hide.
+    pub(super) fn spent(&self) -> Meter {
+        self.spent
     }
 
     /// Why the thread ended: the last of its answers.

@@ -1,5 +1,6 @@
 //! What a run did: [`Report`].
 
+use super::health::Health;
 use crate::metrics::EvalReport;
 use serde::Serialize;
 
@@ -33,6 +34,9 @@ pub struct Report {
     /// With ranks: what they exchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<Exchange>,
+    /// The ranks' health at the last look, where any was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
 }
 
 /// What the embedding exchanges of one rank, the one with the most bytes, came to.

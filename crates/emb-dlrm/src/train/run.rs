@@ -1,5 +1,6 @@
 //! A whole run from a configuration: [`train`].
 
+use super::health::Watch;
 use super::observer::Observer;
 use super::rank::{Feeds, Rank};
 use super::report::{Exchange, Report};
@@ -117,7 +118,7 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
             let backend = Cpu::new(CpuOptions { threads: config.threads })?;
             let trainer = build(backend, config)?;
             let trace = trace(config, begin);
-            let run = Rank::new(trainer, config, Some(observer), trace.clone())?;
+            let run = Rank::new(trainer, config, Some(observer), trace.clone(), None)?;
             let report = run.run(feeds.pop().ok_or_else(no_data)?)?;
             timeline(config, &[trace.take()])?;
             report
@@ -174,8 +175,9 @@ fn on_ranks<'a>(
         let (rank, trace) = (world.rank(), trace(config, begin));
         let own = world.split(Some(0), rank)?.ok_or_else(no_set)?;
         let mut own = Traced::new(own, trace.clone());
-        let trainer = build_rank(&mut own, backend, config, ranks)?;
-        let report = Rank::new(trainer, config, observer, trace.clone())?.run(feeds)?;
+        let mut trainer = build_rank(&mut own, backend, config, ranks)?;
+        let watch = Watch::new(config, ranks, &mut trainer)?;
+        let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
         Ok::<_, Error>((report, trace.take()))
     })?;
     let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();

@@ -37,6 +37,9 @@ struct Args<'a> {
     step: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// Microseconds in which the rank waited for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited: Option<f64>,
 }
 
 /// Tries that the file can be written, before anything is trained.
@@ -75,6 +78,7 @@ fn write_all(out: &mut impl Write, ranks: &[Vec<Span>]) -> std::io::Result<()> {
                 args: Args {
                     step: Some(span.step),
                     bytes: moved.then_some(span.bytes),
+                    waited: moved.then_some(span.waited),
                     ..Args::default()
                 },
             };

@@ -3,7 +3,7 @@
 use super::reduce::DenseReducer;
 use crate::model::{DeviceBatch, Dlrm};
 use crate::{EmbeddingBags, Embeddings, Error, Result};
-use emb_comm::{Collective, Solo, Trace};
+use emb_comm::{Collective, Meter, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
 use emb_optim::{DenseOptimizer, Schedule};
 
@@ -96,6 +96,18 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     /// Records the phases of every step from now on.
     pub fn set_trace(&mut self, trace: Trace) {
         self.trace = trace;
+    }
+
+    /// Where phases are recorded.
+    pub(super) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Seconds that this rank's own thread has spent on sums of dense gradients after its backward
+    /// pass: waiting for them, and putting them in place. What the backward pass hid is not
+    /// counted, nor are bytes.
+    pub fn dense_sums(&self) -> Meter {
+        self.reducer.as_ref().map(DenseReducer::spent).unwrap_or_default()
     }
 
     /// The ranks that train together.

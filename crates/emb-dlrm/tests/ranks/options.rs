@@ -53,7 +53,7 @@ fn counts_out_of_range() {
 
 #[test]
 fn options_of_ranks_on_one_rank() {
-    let cases: [(&str, Options); 8] = [
+    let cases: [(&str, Options); 9] = [
         ("--nodes", Options { nodes: Some(2), ..base() }),
         ("--plan", Options { plan: Some("auto".into()), ..base() }),
         ("--replicas", Options { replicas: Some(2), ..base() }),
@@ -62,6 +62,7 @@ fn options_of_ranks_on_one_rank() {
         ("--sync-every", Options { sync_every: Some(2), ..base() }),
         ("--replica-scaling", Options { replica_scaling: Some(ScalingKind::None), ..base() }),
         ("--timeout", Options { timeout: Some(5.0), ..base() }),
+        ("--health", Options { health: Some(10), ..base() }),
     ];
     for (name, options) in cases {
         for world in [None, Some(1)] {
@@ -215,4 +216,32 @@ fn plans_that_can_not_be_executed() {
     assert_ne!(unique, text);
     let file = folder.file("plan.json", &unique);
     refused(with(&file.display().to_string()), &["C1", "unique"]);
+}
+
+#[test]
+fn looks_at_the_health_of_ranks() {
+    assert_eq!(accepted(Options { health: Some(0), ..base() }).health, None);
+    assert_eq!(accepted(Options { health: Some(0), ..on(4) }).health, None);
+    assert_eq!(accepted(Options { health: Some(7), ..on(4) }).health, Some(7));
+    let folder = Folder::new();
+    let with = |text: &str, health| {
+        let file = folder.file("lookups.json", text);
+        Options { workload: Some(file), health, ..on(4) }
+    };
+    refused(with("{}", None), &["--workload has no effect", "--health N"]);
+    refused(with("{}", Some(0)), &["--workload has no effect", "--health N"]);
+    refused(with("{\n nam: 1}", Some(5)), &["lookups.json:2:"]);
+    let tables = |name: &str, rows: u64| {
+        let tables = format!("[{{ \"name\": \"{name}\", \"rows\": {rows}, \"dim\": 4 }}]");
+        let head = "\"name\": \"w\", \"batch\": { \"global\": 8 }";
+        let text = format!("{{ {head}, \"tables\": {tables} }}");
+        let one = Options { table: vec![table("C1", 50, 4)], ..with(&text, Some(5)) };
+        Options {
+            feature: small_options("synthetic".as_ref(), ModelKind::Dlrm).feature[..1].to_vec(),
+            ..one
+        }
+    };
+    refused(tables("C2", 50), &["lookups.json", "nothing is measured of table \"C1\"", "\"C2\""]);
+    refused(tables("C1", 51), &["lookups.json", "\"C1\" has 51 rows there, 50 in this run"]);
+    assert!(accepted(tables("C1", 50)).workload.is_some());
 }

@@ -224,6 +224,7 @@ pub(crate) fn trained(mut options: Options) -> Outcome {
         teacher_auc: None,
         teacher_normalized_entropy: None,
         exchange: None,
+        health: None,
     };
     saved(report, &dir)
 }

@@ -1,7 +1,7 @@
 //! The cost model of plans against what collectives count.
 
 use crate::laws::Law;
-use crate::metered::{Bytes, KINDS, counted, estimate, mean, predicted, topology, total};
+use crate::metered::{Bytes, KINDS, counted, estimate, mean, predicted, topology};
 use crate::random_plans::{divisors, exchanges};
 use crate::replicas::{touched_rows, weights};
 use crate::support::{Model, Random, Upstream, cpu, one_step, seeds};
@@ -122,7 +122,7 @@ impl Case {
                 let upstream = Upstream::Given;
                 one_step(&self.model, &mut sharded, &mut cpu, (&batches, me), upstream, step)?;
             }
-            Ok::<_, Error>(total(&counted(&sharded, STEPS)))
+            Ok::<_, Error>(counted(&sharded, STEPS))
         });
         ranks.unwrap_or_else(|failure| panic!("{failure}\n{}", self.plan))
     }

@@ -295,11 +295,11 @@ impl Reference<'_> {
             self.replicas.push((tier.mesh, vec![(0.0, 0.0); self.world]));
             self.replicas.len() - 1
         });
-        // A copy of what is summed, and what every replica told, until they agree.
-        let copies = synced.0 + synced.1 * f64::from(tier.mesh.replicas());
+        // Copies of what is summed, and what every replica told, until they agree.
+        let told = synced.1 * f64::from(tier.mesh.replicas());
         self.ranks[owner].peak.buffers += match tier.sync {
-            ReplicaSync::Gradients => copies,
-            ReplicaSync::TouchedRows { every } => copies * f64::from(every.get()),
+            ReplicaSync::Gradients => synced.0 + told,
+            ReplicaSync::TouchedRows { every } => (synced.0 + told) * f64::from(every.get()),
             _ => 0.0,
         };
         let bytes = &mut self.replicas[at].1[owner];
@@ -337,15 +337,18 @@ impl Reference<'_> {
             }
             ReplicaSync::FullyShardedReplicas => (rows * row, 0.0),
             ReplicaSync::Gradients => {
-                let others = f64::from(tier.mesh.replicas() - 1);
-                let touched = (asked.of_world * sent, asked.of_group * id + count);
-                let all = (rows * (sent + 0.125), 0.0);
-                let bytes = |(sum, told): (f64, f64)| 2.0 * sum + others * told;
-                match options.gradient_sum {
-                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent) + count),
-                    GradientSum::Cheaper if bytes(all) < bytes(touched) => all,
-                    _ => touched,
-                }
+                let row = id + sent;
+                let gathered = (0.0, asked.of_group * row + count);
+                let scattered = ((asked.of_group + asked.of_world) * row / 2.0, 3.0 * count);
+                let ways = match options.gradient_sum {
+                    GradientSum::Gathered => vec![gathered],
+                    GradientSum::Cheapest => vec![gathered, scattered, (rows * sent, count)],
+                };
+                // Bytes from each other replica.
+                let shares = f64::from(tier.mesh.replicas());
+                let bytes = |(sum, told): &(f64, f64)| 2.0 * sum / shares + told;
+                let fewest = ways.into_iter().min_by(|a, b| bytes(a).total_cmp(&bytes(b)));
+                fewest.expect("a way")
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod args;
 mod evaluate;
+mod health;
 mod inspect;
 mod output;
 mod plan;

@@ -1,5 +1,6 @@
 //! What a person sees while a model trains.
 
+use crate::health::line;
 use crate::output::note;
 use crate::text::count;
 use emb_dlrm::metrics::EvalReport;
@@ -106,6 +107,10 @@ impl Observer for Progress {
             }
             Event::Evaluated { step, report } => {
                 let line = format!("step {:>8}  eval: {}", count(step), in_words(report));
+                self.bar.suspend(|| note(&line));
+            }
+            Event::Health(health) => {
+                let line = format!("step {:>8}  {}", count(health.step), line(health));
                 self.bar.suspend(|| note(&line));
             }
         }
