@@ -85,7 +85,9 @@ impl Relay {
             let (lengths, mut rows) = own.split_at(shards);
             for (&length, united) in lengths.iter().zip(&mut *united) {
                 let (list, others) = rows.split_at(length as usize);
-                list.iter().for_each(|&row| united.push(row as u64));
+                for &row in list {
+                    united.push(row as u64);
+                }
                 lens.push(list.len());
                 rows = others;
             }
