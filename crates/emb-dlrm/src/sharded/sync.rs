@@ -100,8 +100,8 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
     }
 
     /// Averages the tables whose period is `due`: two collectives for every
-    /// [`ROUND`](super::rounds::ROUND) elements, however many tables, and two more where only
-    /// touched rows travel.
+    /// [`ROUND`](super::rounds::ROUND) elements, one between two replicas, however many tables; and
+    /// two more where only touched rows travel.
     fn sync(&mut self, backend: &mut B, due: impl Fn(u64) -> bool) -> Result<()> {
         if !self.periods.iter().any(|&every| due(every)) {
             return Ok(());
