@@ -62,6 +62,24 @@ pub enum Error {
         /// The length given.
         got: usize,
     },
+    /// Ids that are not in ascending order.
+    #[error("pack_sorted: id {id} at position {position} is below {before} before it")]
+    NotSorted {
+        /// Position of the id in the list.
+        position: usize,
+        /// The id.
+        id: u64,
+        /// The id before it.
+        before: u64,
+    },
+    /// Packed ids that end too early or were damaged.
+    #[error("packed ids, word {word}: {problem}")]
+    PackedIds {
+        /// Word of the list, its header being word 0.
+        word: usize,
+        /// What is wrong.
+        problem: String,
+    },
     /// Counts whose sum is more than any buffer can hold.
     #[error("{operation}: {what} sum to more than 2^64 elements")]
     CountsTooLarge {

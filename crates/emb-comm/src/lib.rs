@@ -8,7 +8,8 @@
 //! [`Collective`] is the seam between training and a transport; [`Solo`] is the transport of a
 //! run of one rank, where every exchange is a copy; [`Local`] is that between threads of one
 //! process, over the memory of a [`Space`]; [`Traced`] records what any of them does when. [`Wire`] says how rows of `f32` become bytes:
-//! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row.
+//! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row. [`ids`]
+//! packs lists of ids and of lengths into fewer words, exactly.
 //!
 //! **It knows nothing of** tables, kernels or plans: it moves slices.
 //!
@@ -71,7 +72,7 @@ mod space;
 mod sync;
 mod trace;
 
-pub use codec::Wire;
+pub use codec::{Wire, ids};
 pub use collective::Collective;
 pub use element::{Element, Reduction, Sum};
 pub use error::Error;

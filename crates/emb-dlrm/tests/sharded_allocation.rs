@@ -5,8 +5,8 @@ use emb_dlrm::sharded::{Error, ShardedEmbeddings};
 use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{
-    Layout, Mesh, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut, Table, TableOptions,
-    Tables,
+    Exchange, Layout, Mesh, Path, Per, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut,
+    Table, TableOptions, Tables,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const WORLD: usize = 4;
-const TABLES: usize = 6;
+const TABLES: usize = 8;
 const ROWS: u64 = 500;
 const DIM: usize = 10;
 
@@ -53,7 +53,8 @@ fn batches(weighted: bool) -> Vec<Vec<Jagged>> {
 fn allocations(placed: &[PlaceOptions], kind: RuleKind, weighted: bool) -> usize {
     let table = |name| Table::new(name, ROWS, DIM, TableOptions::default()).expect("a table");
     let tables = Tables::new(names().into_iter().map(table).collect()).expect("tables");
-    let mut builder = PlanBuilder::new(Mesh::new(4, 2, Layout::Strided).expect("a mesh"));
+    let mesh = Mesh::new(4, 2, Layout::Strided).expect("a mesh");
+    let mut builder = PlanBuilder::new(mesh).node_ranks(2);
     for (name, options) in names().into_iter().zip(placed.iter().cycle()) {
         builder = builder.table(name, *options);
     }
@@ -113,6 +114,12 @@ fn sixty_steps_over_ranks_allocate_nothing() {
     let whole = ReplicaSync::Weights { every: every(3) };
     let gradients = ReplicaSync::Gradients;
     let place = |placement: Placement, sync| PlaceOptions { sync: Some(sync), ..placement.into() };
+    let by = |exchange, sync| {
+        let row_wise = Placement::RowWise { cut: RowCut::Modulo };
+        PlaceOptions { exchange: Some(exchange), ..place(row_wise, sync) }
+    };
+    let hierarchical = Exchange::Reduce { over: Path::Hierarchical };
+    let [per_rank, per_node] = [Per::Rank, Per::Node].map(|per| Exchange::Unique { per });
     let table_wise = || Placement::TableWise { owner: None };
     let row_wise = |cut| Placement::RowWise { cut };
     let column_wise = || Placement::ColumnWise { parts: None };
@@ -125,9 +132,15 @@ fn sixty_steps_over_ranks_allocate_nothing() {
         ("whole tables", vec![place(table_wise(), whole)], RuleKind::Adam, false),
         ("data-parallel", vec![place(Placement::DataParallel, gradients)], row_wise_rule, false),
         ("columns, gradients", vec![place(column_wise(), gradients)], row_wise_rule, true),
+        ("reduced by node", vec![by(hierarchical, touched)], row_wise_rule, true),
+        ("unique", vec![by(per_rank, seldom)], row_wise_rule, true),
+        ("unique by node", vec![by(per_node, gradients)], row_wise_rule, false),
         (
             "all in one plan",
             vec![
+                by(hierarchical, gradients),
+                by(per_rank, touched),
+                by(per_node, seldom),
                 place(table_wise(), touched),
                 place(row_wise(RowCut::Even), gradients),
                 place(column_wise(), seldom),

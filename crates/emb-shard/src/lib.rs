@@ -93,8 +93,9 @@ pub use mesh::{Layout, Mesh};
 pub use nearest::nearest;
 pub use nodes::NodeSplit;
 pub use plan::{
-    Block, Cell, Exchange, ExchangeClass, MAX_WORLD, Owners, Path, Per, Plan, PlanFault, PlanFile,
-    PlanSpec, ReplicaSync, RowOrder, RowOrderKind, Shard, SyncClass, TablePlan, Tier,
+    Block, Cell, Exchange, ExchangeClass, HotRowsShort, MAX_WORLD, Owners, Path, Per, Plan,
+    PlanFault, PlanFile, PlanSpec, ReplicaSync, RowOrder, RowOrderKind, Shard, SyncClass,
+    TablePlan, Tier,
 };
 pub use planner::{
     Alternative, Beam, Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch,

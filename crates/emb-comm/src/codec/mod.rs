@@ -1,6 +1,7 @@
-//! How rows of `f32` travel: [`Wire`].
+//! How rows of `f32` travel: [`Wire`]; and how ids do: [`ids`].
 
 mod float;
+pub mod ids;
 mod int8;
 
 use crate::{Error, Result};

@@ -4,9 +4,22 @@ use super::error::Result;
 use super::memory::{Grown, ListMemory};
 use super::stored::StoredShards;
 use emb_comm::Collective;
-use emb_kernels::{Backend, Gradients, JaggedView, Mat, RowGradients, TableSpec};
+use emb_kernels::{Backend, FeatureMap, Gradients, JaggedView, Mat, RowGradients, TableSpec};
 use emb_optim::Rule;
 use emb_shard::ReplicaSync;
+
+mod dense;
+mod gather;
+mod list;
+mod packed;
+mod scatter;
+mod way;
+
+use dense::Dense;
+use gather::Gathered;
+use list::RowList;
+use scatter::Scatter;
+use way::{Overlap, Part, Way};
 
 /// Memory of the sum over replicas.
 pub(super) struct SummedReplicas<B: Backend> {
@@ -14,12 +27,13 @@ pub(super) struct SummedReplicas<B: Backend> {
     dims: Vec<usize>,
     /// Names of the stored parts, for errors.
     names: Vec<String>,
-    /// Which stored parts sum their gradients.
-    tables: Vec<usize>,
-    mine: Parts,
-    all: Parts,
-    /// By replica: tables, rows, elements.
-    counts: [Vec<usize>; 3],
+    /// The stored parts that sum their gradients.
+    parts: Vec<Part>,
+    /// Rows of one part that each replica touched.
+    counts: Vec<u64>,
+    scatter: Scatter,
+    gathered: Gathered,
+    dense: Dense,
     list: RowList,
     offsets: Grown<B, u64>,
     ids: Grown<B, i64>,
@@ -29,36 +43,27 @@ pub(super) struct SummedReplicas<B: Backend> {
     merged: RowGradients,
 }
 
-/// Touched rows and their gradients, table after table, for one replica after the other.
-#[derive(Debug, Default)]
-struct Parts {
-    /// `[replicas, tables]`.
-    lens: Vec<u64>,
-    rows: Vec<u64>,
-    sums: Vec<f32>,
-}
-
-/// Rows with gradients, table by table; a row may come more than once.
-#[derive(Debug, Default)]
-struct RowList {
-    offsets: Vec<u64>,
-    rows: Vec<i64>,
-    sums: Vec<f32>,
-    /// Where the gradients of each table begin.
-    starts: Vec<usize>,
-}
-
 impl<B: Backend> SummedReplicas<B> {
     /// For stored parts of these syncs.
     pub(super) fn new(syncs: &[ReplicaSync], specs: &[TableSpec]) -> Self {
-        let summed = |&t: &usize| syncs[t] == ReplicaSync::Gradients;
+        let summed = syncs.iter().zip(specs).enumerate();
+        let summed = summed.filter(|(_, (sync, _))| **sync == ReplicaSync::Gradients);
+        let part = |(table, (_, spec)): (usize, (_, &TableSpec))| Part {
+            table,
+            rows: spec.rows as usize,
+            dim: spec.dim,
+            way: Way::default(),
+            touched: 0,
+            overlap: Overlap::default(),
+        };
         Self {
             dims: specs.iter().map(|spec| spec.dim).collect(),
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
-            tables: (0..specs.len()).filter(summed).collect(),
-            mine: Parts::default(),
-            all: Parts::default(),
-            counts: [Vec::new(), Vec::new(), Vec::new()],
+            parts: summed.map(part).collect(),
+            counts: Vec::new(),
+            scatter: Scatter::default(),
+            gathered: Gathered::default(),
+            dense: Dense::default(),
             list: RowList::default(),
             offsets: Grown::default(),
             ids: Grown::default(),
@@ -69,73 +74,37 @@ impl<B: Backend> SummedReplicas<B> {
         }
     }
 
-    /// Brings the rows and gradients of every replica here.
-    fn gather<C: Collective>(&mut self, replicas: &mut C, touched: &RowGradients) -> Result<()> {
-        let Self { dims, tables, mine, all, counts, .. } = self;
-        mine.lens.clear();
-        mine.rows.clear();
-        mine.sums.clear();
-        for &t in &*tables {
-            mine.lens.push(touched.rows(t).len() as u64);
-            mine.rows.extend_from_slice(touched.rows(t));
-            mine.sums.extend_from_slice(touched.sums(t));
+    /// Lists the rows that any replica touched with their gradients, table by table: two to eight
+    /// collectives. `way` chooses for a part of which each replica touched so many rows.
+    fn bring<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        touched: &RowGradients,
+        way: impl Fn(&Part, &[u64]) -> Way,
+    ) -> Result<()> {
+        let Self { parts, counts, scatter, gathered, dense, .. } = self;
+        gathered.tell_counts(replicas, parts, touched)?;
+        for p in 0..parts.len() {
+            gathered.touched(p, parts.len(), counts);
+            parts[p].way = way(&parts[p], counts);
+            parts[p].touched = counts.iter().sum();
         }
-        let world = replicas.world();
-        let [lens, rows, sums] = counts;
-        lens.clear();
-        lens.resize(world, tables.len());
-        all.lens.resize(tables.len() * world, 0);
-        replicas.all_gather_v::<u64>(&mine.lens, &mut all.lens, lens)?;
-        rows.clear();
-        sums.clear();
-        for m in 0..world {
-            let lens = &all.lens[m * tables.len()..(m + 1) * tables.len()];
-            rows.push(lens.iter().map(|&n| n as usize).sum());
-            sums.push(lens.iter().zip(&*tables).map(|(&n, &t)| n as usize * dims[t]).sum());
-        }
-        all.rows.resize(rows.iter().sum(), 0);
-        replicas.all_gather_v::<u64>(&mine.rows, &mut all.rows, rows)?;
-        all.sums.resize(sums.iter().sum(), 0.0);
-        Ok(replicas.all_gather_v::<f32>(&mine.sums, &mut all.sums, sums)?)
+        // Replicas chose the same ways.
+        scatter.send(replicas, parts, touched)?;
+        gathered.tell(replicas, parts, touched, scatter)?;
+        dense.sum(replicas, parts, touched)?;
+        self.arrange(touched);
+        Ok(())
     }
 
-    /// Lists rows table by table, those of the replicas in their order.
-    fn arrange(&mut self, touched: &RowGradients) {
-        let Self { dims, tables, all, counts, list, .. } = self;
-        list.clear();
-        let mut number = 0;
-        for (t, &dim) in dims.iter().enumerate() {
-            if tables.get(number) != Some(&t) {
-                list.add(touched.rows(t), touched.sums(t));
-                list.close();
-                continue;
-            }
-            let (mut row_base, mut sum_base) = (0, 0);
-            for (lens, (rows, sums)) in
-                all.lens.chunks_exact(tables.len()).zip(counts[1].iter().zip(&counts[2]))
-            {
-                let n = lens[number] as usize;
-                let before = lens[..number].iter().map(|&n| n as usize);
-                let row = row_base + before.clone().sum::<usize>();
-                let sum = sum_base + before.zip(&*tables).map(|(n, &t)| n * dims[t]).sum::<usize>();
-                list.add(&all.rows[row..row + n], &all.sums[sum..sum + n * dim]);
-                row_base += rows;
-                sum_base += sums;
-            }
-            list.close();
-            number += 1;
-        }
-    }
-}
-
-impl<B: Backend, C: Collective> StoredShards<B, C> {
-    /// Adds up the gradients of the replicas, in their order, into `touched`.
-    pub(super) fn add_replicas(&mut self, backend: &mut B) -> Result<()> {
-        let Self { replicas, touched, tables, rows_map, rules, summed, .. } = self;
-        let Some(replicas) = replicas else { return Ok(()) };
-        summed.gather(replicas, touched)?;
-        summed.arrange(touched);
-        let SummedReplicas { dims, names, list, offsets, ids, sums, .. } = summed;
+    /// Adds up the gradients of rows that are listed more than once, in the order of the list.
+    fn merge(
+        &mut self,
+        backend: &mut B,
+        (tables, rows_map): (&mut B::Tables, &FeatureMap),
+        rules: &[Rule],
+    ) -> Result<()> {
+        let Self { dims, names, list, offsets, ids, sums, .. } = self;
         offsets.fill(backend, &list.offsets)?;
         ids.fill(backend, &list.rows)?;
         sums.fill(backend, &list.sums)?;
@@ -147,7 +116,7 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
             values: ids.view(0..list.rows.len()),
             weights: None,
         };
-        let mut sequences = summed.sequences.take();
+        let mut sequences = self.sequences.take();
         for (t, &dim) in dims.iter().enumerate() {
             let n = (list.offsets[t + 1] - list.offsets[t]) as usize;
             let part = sums.view(list.starts[t]..list.starts[t + 1]);
@@ -156,41 +125,54 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
         let pooled = Mat::new(sums.view(0..0), 1, 0);
         let gradients = Gradients { pooled, sequences: &sequences };
         // Bags were clamped when each replica summed them.
-        summed.rules.clear();
-        summed.rules.extend(rules.iter().copied().map(unclamped));
-        let (rules, merged) = (&summed.rules, &mut summed.merged);
+        self.rules.clear();
+        self.rules.extend(rules.iter().copied().map(unclamped));
+        let (rules, merged) = (&self.rules, &mut self.merged);
         backend.row_gradients(tables, rows_map, batch, &gradients, rules, merged)?;
-        summed.sequences.put(sequences);
+        self.sequences.put(sequences);
+        for part in &mut self.parts {
+            let distinct = self.merged.rows(part.table).len();
+            part.overlap = Overlap { touched: part.touched, distinct: distinct as u64 };
+        }
+        Ok(())
+    }
+
+    /// Lists the rows of all tables, those whose gradients are summed elsewhere as well.
+    fn arrange(&mut self, touched: &RowGradients) {
+        let Self { dims, parts, gathered, dense, list, .. } = self;
+        list.clear();
+        let (mut number, mut start) = (0, 0);
+        for t in 0..dims.len() {
+            match parts.get(number).filter(|part| part.table == t) {
+                None => list.add(touched.rows(t), touched.sums(t)),
+                Some(part) => {
+                    match part.way {
+                        Way::Gathered | Way::Scattered => gathered.list(number, parts, list),
+                        Way::Dense => dense.list(part, &mut start, list),
+                    }
+                    number += 1;
+                }
+            }
+            list.close();
+        }
+    }
+}
+
+impl<B: Backend, C: Collective> StoredShards<B, C> {
+    /// Adds up the gradients of the replicas, in their order, into `touched`.
+    pub(super) fn add_replicas(&mut self, backend: &mut B) -> Result<()> {
+        let Self { replicas, touched, tables, rows_map, rules, summed, .. } = self;
+        let Some(replicas) = replicas else { return Ok(()) };
+        summed.bring(replicas, touched, Part::cheapest)?;
+        summed.merge(backend, (tables, rows_map), rules)?;
         std::mem::swap(touched, &mut summed.merged);
         Ok(())
     }
 }
 
-impl RowList {
-    fn clear(&mut self) {
-        self.offsets.clear();
-        self.offsets.push(0);
-        self.rows.clear();
-        self.sums.clear();
-        self.starts.clear();
-        self.starts.push(0);
-    }
-
-    fn add(&mut self, rows: &[u64], sums: &[f32]) {
-        self.rows.extend(rows.iter().map(|&row| row as i64));
-        self.sums.extend_from_slice(sums);
-    }
-
-    /// Ends a table.
-    fn close(&mut self) {
-        self.offsets.push(self.rows.len() as u64);
-        self.starts.push(self.sums.len());
-    }
-}
-
 impl<B: Backend> std::fmt::Debug for SummedReplicas<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SummedReplicas").field("tables", &self.tables).finish_non_exhaustive()
+        f.debug_struct("SummedReplicas").field("parts", &self.parts).finish_non_exhaustive()
     }
 }
 
@@ -205,3 +187,6 @@ pub(super) fn unclamped(mut rule: Rule) -> Rule {
     }
     rule
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,7 +95,8 @@ impl Statistics {
 
     /// Puts what is known here in its place.
     fn begin(&mut self, layout: &Layout, touched: &RowGradients) {
-        for tier in self.tiers.clone() {
+        for n in 0..self.tiers.len() {
+            let tier = self.tiers[n];
             let blocks = layout.tiers[tier].blocks.len();
             let rows = |stored: Stored| touched.rows(stored.number).len();
             each_stored(layout, tier, |stored| {
@@ -187,7 +188,8 @@ impl Statistics {
 
     /// Adds the blocks up, in the order of columns.
     fn finish(&mut self, layout: &Layout, touched: &RowGradients) {
-        for tier in self.tiers.clone() {
+        for n in 0..self.tiers.len() {
+            let tier = self.tiers[n];
             each_stored(layout, tier, |stored| {
                 let rows = touched.rows(stored.number).len();
                 let totals = &mut self.totals[stored.number];

@@ -1,11 +1,11 @@
 //! Bytes that collectives count, and those that the cost model predicts.
 
-use emb_comm::Local;
+use emb_comm::{Local, Meter};
 use emb_dlrm::sharded::ShardedEmbeddings;
 use emb_kernels::Cpu;
 use emb_shard::{
-    CostModel, CostOptions, Estimate, LevelBytes, LevelSpec, NodeSplit, Plan, RankEstimate,
-    StepModel, Topology, TopologySpec, UnitRanks, Workload,
+    CostModel, CostOptions, Estimate, LevelBytes, LevelSpec, Plan, RankEstimate, StepModel,
+    Topology, TopologySpec, UnitRanks, Workload,
 };
 
 /// Bytes that a rank receives in a step, in its node and from other nodes.
@@ -40,41 +40,12 @@ pub(crate) fn mean(ranks: &[Bytes], of: impl Fn(&Bytes) -> f64) -> f64 {
     ranks.iter().map(of).sum::<f64>() / ranks.len() as f64
 }
 
-/// What this rank's collectives have counted, by exchange class of the plan, over `steps` steps.
-pub(crate) fn counted(sharded: &ShardedEmbeddings<Cpu, Local>, steps: usize) -> Vec<Bytes> {
-    let plan = sharded.plan();
-    let mut meters = sharded.meters().map(|meters| meters.total());
-    let classes = plan.exchange_classes().iter().map(|class| {
-        let mesh = class.mesh;
-        let mut bytes = Bytes::default();
-        let split = NodeSplit::new(mesh, plan.node_ranks()).expect("nodes");
-        let parts = split.filter(|_| class.exchange.by_node());
-        let (node, rail) = parts.map_or((1, 1), |split| (split.part_ranks(), split.parts()));
-        let exchanges = [mesh.group_ranks(), node, rail].map(|ranks| (ranks, false));
-        let sets = exchanges.into_iter().chain([(mesh.replicas(), true)]);
-        for (_, synced) in sets.filter(|(ranks, _)| *ranks > 1) {
-            let meter = meters.next().expect("a set of ranks");
-            let to = if synced { &mut bytes.synced } else { &mut bytes.exchanged };
-            to[0] += meter.intra_node_bytes as f64 / steps as f64;
-            to[1] += meter.inter_node_bytes as f64 / steps as f64;
-        }
-        bytes
-    });
-    let classes: Vec<Bytes> = classes.collect();
-    assert!(meters.next().is_none(), "sets of ranks of no exchange");
-    classes
-}
-
-/// All classes together.
-pub(crate) fn total(classes: &[Bytes]) -> Bytes {
-    let mut total = Bytes::default();
-    for class in classes {
-        for level in 0..2 {
-            total.exchanged[level] += class.exchanged[level];
-            total.synced[level] += class.synced[level];
-        }
-    }
-    total
+/// What this rank's collectives have counted in a step, the mean of `steps` steps.
+pub(crate) fn counted(sharded: &ShardedEmbeddings<Cpu, Local>, steps: usize) -> Bytes {
+    let bytes = |meter: Meter| {
+        [meter.intra_node_bytes, meter.inter_node_bytes].map(|bytes| bytes as f64 / steps as f64)
+    };
+    Bytes { exchanged: bytes(sharded.exchanged()), synced: bytes(sharded.synced()) }
 }
 
 /// What the cost model says of a step of the plan, with the collectives of training here.

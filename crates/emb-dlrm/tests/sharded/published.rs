@@ -4,7 +4,7 @@
 //! are smaller, and only what does not depend on that is claimed.
 
 use crate::laws::Law;
-use crate::metered::{Bytes, counted, estimate, mean, predicted, topology, total};
+use crate::metered::{Bytes, counted, estimate, mean, predicted, topology};
 use crate::support::{Model, Random, cpu, optimizer};
 use crate::tiered::{Lives, Tiers, UNIQUE_BY_NODE};
 use emb_comm::{Collective, Options, run};
@@ -32,17 +32,12 @@ fn peak_memory() -> u64 {
 
 /// What a plan costs as it is run.
 struct Ran {
-    /// By exchange class, of every rank.
-    classes: Vec<Vec<Bytes>>,
+    /// Of every rank, in a step.
+    bytes: Vec<Bytes>,
+    /// Of every rank, in a step: what the last set of ranks of the plan exchanged.
+    last: Vec<f64>,
     /// Which rows are no longer zero, by table.
     changed: Vec<Vec<bool>>,
-}
-
-impl Ran {
-    fn inter_node(&self) -> f64 {
-        let ranks: Vec<Bytes> = self.classes.iter().map(|classes| total(classes)).collect();
-        mean(&ranks, Bytes::inter_node)
-    }
 }
 
 /// Trains tables that begin as zeros, with the gradient 1 everywhere, on `steps[step][rank]`.
@@ -66,16 +61,24 @@ fn train(model: &Model, plan: &Plan, steps: &[Vec<Jagged>]) -> Ran {
                 pooled.backward_all(&mut sharded, &mut cpu, &gradient, &sequences, 1.0, step)?;
             }
         }
-        let classes = counted(&sharded, steps.len());
+        let bytes = counted(&sharded, steps.len());
+        let last = sharded.meters().last().map_or(0, |meters| meters.total().bytes());
+        let last = last as f64 / steps.len() as f64;
         let mut changed = Vec::new();
         for t in 0..model.specs.len() {
             changed.push(nonzero(model, world, &mut cpu, &mut sharded, t)?);
         }
-        Ok::<_, Error>((classes, changed))
+        Ok::<_, Error>((bytes, last, changed))
     });
     let ranks = ranks.unwrap_or_else(|failure| panic!("{failure}\n{plan}"));
-    let (classes, mut changed): (Vec<_>, Vec<_>) = ranks.into_iter().unzip();
-    Ran { classes, changed: changed.swap_remove(0) }
+    let (mut ran, mut all) = (Ran { bytes: vec![], last: vec![], changed: vec![] }, Vec::new());
+    for (bytes, last, changed) in ranks {
+        ran.bytes.push(bytes);
+        ran.last.push(last);
+        all.push(changed);
+    }
+    ran.changed = all.swap_remove(0);
+    ran
 }
 
 /// Rows that are read at a time.
@@ -208,18 +211,6 @@ impl Sequence {
     }
 }
 
-/// Bytes that travel among all ranks, of the mean rank in a step.
-fn global_bytes(plan: &Plan, ran: &Ran) -> f64 {
-    let mut bytes = 0.0;
-    for (number, class) in plan.exchange_classes().iter().enumerate() {
-        if class.mesh.group_ranks() == plan.world() {
-            let ranks: Vec<Bytes> = ran.classes.iter().map(|classes| classes[number]).collect();
-            bytes += mean(&ranks, |bytes| bytes.exchanged[0] + bytes.exchanged[1]);
-        }
-    }
-    bytes
-}
-
 fn gib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 30)
 }
@@ -250,7 +241,7 @@ fn flexshard_keeps_look_ups_off_the_global_exchange_as_predicted() {
         assert_touched_rows_changed(&case.model, &case.steps, &ran, name);
         let estimate = estimate(plan, &case.workload, &machines);
         let predicted = mean(&predicted(&estimate), Bytes::inter_node);
-        let counted = ran.inter_node();
+        let counted = mean(&ran.bytes, Bytes::inter_node);
         let stored =
             (0..world).map(|rank| plan.bytes_of(Rank::new(rank)).expect("a rank").total().get());
         let stored = stored.max().expect("ranks");
@@ -266,12 +257,12 @@ fn flexshard_keeps_look_ups_off_the_global_exchange_as_predicted() {
         );
         assert!(apart(counted, predicted) <= 0.03, "{name}: {counted}, not {predicted}");
         // What replicas tell each other apart.
-        let ranks: Vec<Bytes> = ran.classes.iter().map(|classes| total(classes)).collect();
         let (exchanged, formula) =
-            (mean(&ranks, |b| b.exchanged[1]), case.of_tiers(cut, duplicates));
+            (mean(&ran.bytes, |b| b.exchanged[1]), case.of_tiers(cut, duplicates));
         assert!(apart(exchanged, formula) <= 0.03, "{name}: {exchanged}, not {formula}");
         between.push(counted);
-        global.push(global_bytes(plan, &ran));
+        // Rows over all ranks are the last tier.
+        global.push(ran.last.iter().sum::<f64>());
     }
     let cut = Sequence::hot(&tiers);
     let share = 1.0 - global[1] / global[0];
@@ -368,7 +359,7 @@ impl Published {
             assert_touched_rows_changed(&self.model, &self.steps, &ran, &what);
             let estimate = estimate(&plan, &self.workload, machines);
             let predicted = mean(&predicted(&estimate), Bytes::inter_node);
-            let counted = ran.inter_node();
+            let counted = mean(&ran.bytes, Bytes::inter_node);
             let most = *baseline.get_or_insert(counted);
             let mut exchanges: Vec<String> = Vec::new();
             for class in plan.exchange_classes() {

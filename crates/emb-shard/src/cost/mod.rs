@@ -22,6 +22,7 @@ mod price;
 mod shape;
 mod shard;
 mod statistics;
+mod sync;
 mod tiers;
 mod typical;
 mod volume;

@@ -20,16 +20,14 @@ pub enum Overlap {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GradientSum {
-    /// Ids of touched rows are told to all, then the rows that any replica touched are summed.
-    TouchedRows,
-    /// Every replica tells all others the rows that it touched, with their gradients, as `emb train`
-    /// does.
+    /// Every replica tells all others the rows that it touched, with their gradients.
     Gathered,
-    /// Either as `TouchedRows`, or all rows with a bit for each that was touched, whichever is fewer bytes
-    /// (`FlexShard` reconstruction 1.3: a dense block wins once a rank touches more than `2/W` of
-    /// its rows).
+    /// The way of fewest bytes, shard by shard, as `emb train` does: `Gathered`, or touched rows
+    /// are dealt out to the replicas, which sum them and tell all others, or all rows are summed,
+    /// touched or not (`FlexShard` reconstruction 1.3: a dense block wins once a rank touches more
+    /// than `2/W` of its rows).
     #[default]
-    Cheaper,
+    Cheapest,
 }
 
 /// The way on which replicas sum and average.
@@ -59,9 +57,10 @@ pub struct CostOptions {
     pub gradient_sum: GradientSum,
     /// The way on which replicas sum and average.
     pub replica_way: ReplicaWay,
-    /// Bytes of a count that travels ahead of ids and rows, three to each peer of an exchange and
-    /// one a shard to each replica that is told rows; 0 where they are not counted. Seconds know
-    /// them as latency alone.
+    /// Bytes of a count that travels ahead of ids and rows: three to each peer of an exchange of
+    /// sums; one, and one for each shard that it has, to each peer of an exchange of rows; one a
+    /// shard to each replica that is told rows, three where rows are dealt out. 0 where they are not
+    /// counted.
     pub count_bytes: u8,
     /// Part of the memory's bandwidth that look-ups and updates of rows reach, above 0, at most 1.
     pub memory_efficiency: f64,
@@ -100,7 +99,7 @@ impl CostOptions {
     /// it counts.
     pub fn of_emb_train() -> Self {
         Self {
-            gradient_sum: GradientSum::Gathered,
+            gradient_sum: GradientSum::Cheapest,
             replica_way: ReplicaWay::Direct,
             count_bytes: 8,
             ..Self::default()

@@ -5,7 +5,7 @@ use super::load::{Channel, Load};
 use super::options::{LEAST_ROW_BYTES, POSITION_BYTES, SORT_BITS};
 use super::shape::MeshShape;
 use super::statistics::{STATISTIC_BYTES, Statistics};
-use super::{CostOptions, GradientSum, ReplicaWay};
+use super::{CostOptions, ReplicaWay};
 use crate::{
     Block, Exchange, Path, Per, ReplicaSync, Result, RowMapKind, RowRange, Table, TableId, Tier,
     Workload,
@@ -55,10 +55,10 @@ pub(super) struct Asked {
     lookups: f64,
     of_rank: f64,
     of_node: f64,
-    of_group: f64,
-    of_world: f64,
-    of_group_since: f64,
-    of_world_since: f64,
+    pub(super) of_group: f64,
+    pub(super) of_world: f64,
+    pub(super) of_group_since: f64,
+    pub(super) of_world_since: f64,
 }
 
 impl Adding<'_> {
@@ -169,6 +169,8 @@ impl Adding<'_> {
         let group = f64::from(self.shape.mesh.group_ranks());
         let id = f64::from(self.workload.ids().bytes());
         let lengths = asked.bags * f64::from(self.workload.length_bytes());
+        // Of the list of rows that a peer asks for.
+        let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
         let mut load = self.stored(width, rows, asked);
         // Ids that arrive at the owner, and the rows or sums that leave it.
@@ -185,16 +187,19 @@ impl Adding<'_> {
                 (group * asked.lookups, group * asked.bags)
             }
             Exchange::Unique { per: Per::Rank } => {
-                load.flat = Channel { ids: asked.of_rank * id, outputs: asked.of_rank * sent };
+                let ids = asked.of_rank * id + length;
+                load.flat = Channel { ids, outputs: asked.of_rank * sent };
                 (group * asked.of_rank, group * asked.of_rank)
             }
             Exchange::Unique { per: Per::Node } => {
-                load.rail = Channel { ids: asked.of_node * id, outputs: asked.of_node * sent };
+                let ids = asked.of_node * id + length;
+                load.rail = Channel { ids, outputs: asked.of_node * sent };
                 let nodes = f64::from(self.shape.parts());
                 (nodes * asked.of_node, nodes * asked.of_node)
             }
             Exchange::Rows => {
-                load.flat = Channel { ids: asked.lookups * id, outputs: asked.lookups * sent };
+                let ids = asked.lookups * id + length;
+                load.flat = Channel { ids, outputs: asked.lookups * sent };
                 (group * asked.lookups, group * asked.lookups)
             }
         };
@@ -217,65 +222,16 @@ impl Adding<'_> {
                 ReplicaWay::Rings => weight_row,
                 ReplicaWay::Direct => width as f64 * 4.0,
             };
-        let (reduced, gathered) = self.synced(width, rows, asked, averaged_row);
+        let synced = self.synced(width, rows, asked, averaged_row);
         Load {
             weights: bytes.weights.get() as f64,
             state: bytes.state.get() as f64,
             update: 2.0 * touched * (weight_row.max(LEAST_ROW_BYTES) + state_row),
-            reduced,
-            gathered,
-            staged: self.staged(reduced, gathered),
+            reduced: synced.reduced,
+            gathered: synced.gathered,
+            staged: self.staged(synced),
             ..Load::default()
         }
-    }
-
-    /// Bytes of a copy of what is summed, and of what all replicas tell. Whole weights are averaged
-    /// where they are.
-    fn staged(&self, reduced: f64, gathered: f64) -> f64 {
-        let every = match self.tier.sync {
-            ReplicaSync::TouchedRows { every } => f64::from(every.get()),
-            ReplicaSync::Gradients => 1.0,
-            _ => return 0.0,
-        };
-        every * (reduced + gathered * f64::from(self.shape.mesh.replicas()))
-    }
-
-    /// Bytes summed and bytes told to all other replicas, a step.
-    fn synced(&self, width: usize, rows: u64, asked: Asked, row_bytes: f64) -> (f64, f64) {
-        let id = f64::from(self.workload.ids().bytes());
-        let count = f64::from(self.options.count_bytes);
-        match self.tier.sync {
-            ReplicaSync::None => (0.0, 0.0),
-            ReplicaSync::Weights { every } => {
-                (rows as f64 * row_bytes / f64::from(every.get()), 0.0)
-            }
-            // The first replica to touch a row between two syncs makes it travel, others no more.
-            ReplicaSync::TouchedRows { every } => {
-                let every = f64::from(every.get());
-                (
-                    asked.of_world_since * row_bytes / every,
-                    (asked.of_group_since * id + count) / every,
-                )
-            }
-            ReplicaSync::Gradients => {
-                let sent = self.workload.outputs().row_bytes(width) as f64;
-                let touched = (asked.of_world * sent, asked.of_group * id + count);
-                let all = (rows as f64 * (sent + 1.0 / 8.0), 0.0);
-                match self.options.gradient_sum {
-                    GradientSum::TouchedRows => touched,
-                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent) + count),
-                    GradientSum::Cheaper => self.cheaper(touched, all),
-                }
-            }
-            ReplicaSync::FullyShardedReplicas => (rows as f64 * row_bytes, 0.0),
-        }
-    }
-
-    /// Fewer bytes from every replica, all levels together.
-    fn cheaper(&self, a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
-        let others = f64::from(self.shape.mesh.replicas() - 1);
-        let bytes = |(reduced, gathered): (f64, f64)| 2.0 * reduced + others * gathered;
-        if bytes(b) < bytes(a) { b } else { a }
     }
 
     /// Partial sums of a node meet on the rank that has the destination's index and leave from
@@ -308,15 +264,18 @@ impl Adding<'_> {
         loads: &mut Loads,
     ) {
         let part = self.shape.part;
-        let mut by_rail = vec![0.0; part as usize];
+        let mut by_rail = vec![(0.0, 0.0); part as usize];
         for (owner, rows) in asked {
-            by_rail[(owner % part) as usize] += rows * self.sign;
+            let (all, lists) = &mut by_rail[(owner % part) as usize];
+            *all += rows * self.sign;
+            *lists += self.sign;
         }
         let id = f64::from(self.workload.ids().bytes());
+        let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
         for node in loads.positions.chunks_mut(part as usize) {
-            for (load, &rows) in node.iter_mut().zip(&by_rail) {
-                load.node += Channel { ids: rows * id, outputs: rows * sent };
+            for (load, &(rows, lists)) in node.iter_mut().zip(&by_rail) {
+                load.node += Channel { ids: rows * id + lists * length, outputs: rows * sent };
             }
         }
     }

@@ -5,6 +5,7 @@ mod display;
 mod fault;
 mod file;
 mod fingerprint;
+mod hot;
 mod index;
 mod kinds;
 mod order;
@@ -15,6 +16,7 @@ mod same;
 
 pub use fault::PlanFault;
 pub use file::PlanFile;
+pub use hot::HotRowsShort;
 pub use index::{ExchangeClass, SyncClass};
 pub use kinds::{Exchange, Path, Per, ReplicaSync};
 pub use order::{RowOrder, RowOrderKind};

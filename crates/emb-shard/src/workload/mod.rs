@@ -18,7 +18,7 @@ pub use row::WorkloadRow;
 pub use spec::{TableSpec, WorkloadSpec};
 pub use types::{Batch, DenseModel, DenseTime, IdType, ValueType};
 
-use crate::{Error, Result, RowFrequencies, TableId, Tables, TypedVec};
+use crate::{Error, Id, Result, RowFrequencies, RowOrder, TableId, Tables, TypedVec};
 use serde::{Deserialize, Serialize};
 
 /// Tables, who looks up which of their rows, and the rest of a training step; checked.
@@ -52,7 +52,7 @@ impl Workload {
     ///
     /// # Errors
     /// By table: what [`Table::new`](crate::Table::new), [`Tables::new`] and
-    /// [`RowFrequencies::new`] refuse. By workload: no name, no tables, an empty batch, rows stored
+    /// [`RowFrequencies::new`] refuse, hot rows beyond the table or listed twice. By workload: no name, no tables, an empty batch, rows stored
     /// as 8-bit integers, a time of the dense model that is negative or not finite.
     pub fn new(spec: WorkloadSpec) -> Result<Self> {
         if let Some(what) = fault(&spec) {
@@ -68,6 +68,14 @@ impl Workload {
             })
         });
         let frequencies = TypedVec::new(frequencies.collect::<Result<_>>()?)?;
+        for table in &spec.tables {
+            let Some(hot) = &table.hot else { continue };
+            let bad = |error: Error| Error::BadTable {
+                table: table.name.clone(),
+                what: error.to_string(),
+            };
+            RowOrder::hot_first(table.rows, hot.clone()).map_err(bad)?;
+        }
         Ok(Self { spec, tables, frequencies })
     }
 
@@ -84,6 +92,12 @@ impl Workload {
     /// How often the rows of every table are looked up.
     pub fn frequencies(&self) -> &TypedVec<TableId, RowFrequencies> {
         &self.frequencies
+    }
+
+    /// The most frequent rows of a table, the most frequent first, as far as they are known;
+    /// `None` where nobody knows which they are, or there is no such table.
+    pub fn hot_rows(&self, table: TableId) -> Option<&[u64]> {
+        self.spec.tables.get(table.index())?.hot.as_deref()
     }
 
     /// Samples of a step.

@@ -82,6 +82,10 @@ pub struct TableSpec {
     /// How look-ups spread over its rows; `None` for what the workload says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Its most frequent rows, the most frequent first, as far as they are known; `None` where
+    /// nobody knows which they are. They tell a plan which rows its tiers for hot rows have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot: Option<Vec<u64>>,
 }
 
 fn one() -> f64 {
@@ -153,6 +157,7 @@ impl TableSpec {
             pooling: Pooling::default(),
             features: None,
             access: None,
+            hot: None,
         }
     }
 

@@ -64,7 +64,7 @@ impl Case {
 }
 
 fn options(random: &mut Random) -> CostOptions {
-    let sums = [GradientSum::TouchedRows, GradientSum::Gathered, GradientSum::Cheaper];
+    let sums = [GradientSum::Gathered, GradientSum::Cheapest];
     CostOptions {
         overlap: random.pick(&[Overlap::None, Overlap::Pipelined]),
         gradient_sum: random.pick(&sums),

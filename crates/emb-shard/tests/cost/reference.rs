@@ -139,6 +139,7 @@ impl Reference<'_> {
         let id = f64::from(workload.ids().bytes());
         let sent = workload.outputs().row_bytes(width) as f64;
         let bags = asked.lookups * id + asked.bags * f64::from(workload.length_bytes());
+        let length = f64::from(self.case.model.options.count_bytes);
         match exchange {
             Exchange::Local => {}
             Exchange::Reduce { over: Path::Flat } => {
@@ -163,7 +164,7 @@ impl Reference<'_> {
             Exchange::Unique { per: Per::Rank } => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
-                    pairs.ids[asker][owner] += asked.of_rank * id;
+                    pairs.ids[asker][owner] += asked.of_rank * id + length;
                     pairs.outputs[owner][asker] += asked.of_rank * sent;
                 }
             }
@@ -173,19 +174,19 @@ impl Reference<'_> {
                     let near = self.peers(mesh, Scope::Node, asker);
                     let between = near.into_iter().find(|rank| rail.contains(rank)).expect("one");
                     let pairs = self.pairs(mesh, Scope::Node, exchange);
-                    pairs.ids[asker][between] += asked.of_rank * id;
+                    pairs.ids[asker][between] += asked.of_rank * id + length;
                     pairs.outputs[between][asker] += asked.of_rank * sent;
                 }
                 let pairs = self.pairs(mesh, Scope::Rail, exchange);
                 for between in rail {
-                    pairs.ids[between][owner] += asked.of_node * id;
+                    pairs.ids[between][owner] += asked.of_node * id + length;
                     pairs.outputs[owner][between] += asked.of_node * sent;
                 }
             }
             Exchange::Rows => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
-                    pairs.ids[asker][owner] += asked.lookups * id;
+                    pairs.ids[asker][owner] += asked.lookups * id + length;
                     pairs.outputs[owner][asker] += asked.lookups * sent;
                 }
             }
@@ -295,11 +296,11 @@ impl Reference<'_> {
             self.replicas.push((tier.mesh, vec![(0.0, 0.0); self.world]));
             self.replicas.len() - 1
         });
-        // A copy of what is summed, and what every replica told, until they agree.
-        let copies = synced.0 + synced.1 * f64::from(tier.mesh.replicas());
+        // Copies of what is summed, and what every replica told, until they agree.
+        let told = synced.1 * f64::from(tier.mesh.replicas());
         self.ranks[owner].peak.buffers += match tier.sync {
-            ReplicaSync::Gradients => copies,
-            ReplicaSync::TouchedRows { every } => copies * f64::from(every.get()),
+            ReplicaSync::Gradients => synced.0 + told,
+            ReplicaSync::TouchedRows { every } => (synced.0 + told) * f64::from(every.get()),
             _ => 0.0,
         };
         let bytes = &mut self.replicas[at].1[owner];
@@ -337,15 +338,18 @@ impl Reference<'_> {
             }
             ReplicaSync::FullyShardedReplicas => (rows * row, 0.0),
             ReplicaSync::Gradients => {
-                let others = f64::from(tier.mesh.replicas() - 1);
-                let touched = (asked.of_world * sent, asked.of_group * id + count);
-                let all = (rows * (sent + 0.125), 0.0);
-                let bytes = |(sum, told): (f64, f64)| 2.0 * sum + others * told;
-                match options.gradient_sum {
-                    GradientSum::Gathered => (0.0, asked.of_group * (id + sent) + count),
-                    GradientSum::Cheaper if bytes(all) < bytes(touched) => all,
-                    _ => touched,
-                }
+                let row = id + sent;
+                let gathered = (0.0, asked.of_group * row + count);
+                let scattered = ((asked.of_group + asked.of_world) * row / 2.0, 3.0 * count);
+                let ways = match options.gradient_sum {
+                    GradientSum::Gathered => vec![gathered],
+                    GradientSum::Cheapest => vec![gathered, scattered, (rows * sent, count)],
+                };
+                // Bytes from each other replica.
+                let shares = f64::from(tier.mesh.replicas());
+                let bytes = |(sum, told): &(f64, f64)| 2.0 * sum / shares + told;
+                let fewest = ways.into_iter().min_by(|a, b| bytes(a).total_cmp(&bytes(b)));
+                fewest.expect("a way")
             }
         }
     }
@@ -431,7 +435,8 @@ impl Reference<'_> {
             };
             if brings_ids {
                 runs.0 += 2.0;
-                told += 3.0 * f64::from(options.count_bytes);
+                let counts = if matches!(exchange, Exchange::Reduce { .. }) { 3.0 } else { 1.0 };
+                told += counts * f64::from(options.count_bytes);
             }
             if brings_outputs {
                 runs.1 += 1.0;

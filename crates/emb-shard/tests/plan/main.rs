@@ -4,6 +4,7 @@ mod builders;
 mod common;
 mod coverage;
 mod file;
+mod hot;
 mod order;
 mod planner;
 mod refusals;

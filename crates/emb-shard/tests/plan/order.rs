@@ -115,7 +115,7 @@ fn given(rows: u64) -> Tables {
 }
 
 /// Two tiers: `hot` rows on every rank, the others over two.
-fn tiered(given: &Tables, hot: u64, order: RowOrder) -> Plan {
+pub(crate) fn tiered(given: &Tables, hot: u64, order: Option<RowOrder>) -> Plan {
     let mesh = Mesh::new(2, 2, Layout::Strided).expect("divides");
     let one = |placement: Placement| {
         let plan = PlanBuilder::new(mesh).all(placement).build(given).expect("valid");
@@ -131,7 +131,7 @@ fn tiered(given: &Tables, hot: u64, order: RowOrder) -> Plan {
         cut(one(Placement::DataParallel), 0, hot),
         cut(one(Placement::RowWise { cut: RowCut::Modulo }), hot, rows),
     ];
-    let placed = emb_shard::TablePlan { table: "ads".into(), order: Some(order), tiers };
+    let placed = emb_shard::TablePlan { table: "ads".into(), order, tiers };
     let spec = PlanSpec { world: 2, node_ranks: 2, tables: vec![placed] };
     Plan::new(given, spec).expect("consistent")
 }
@@ -140,7 +140,7 @@ fn tiered(given: &Tables, hot: u64, order: RowOrder) -> Plan {
 fn tiers_are_cut_in_an_order_of_hot_rows_and_the_file_lists_these_alone() {
     let given = given(10);
     let order = RowOrder::hot_first(10, vec![7, 2]).expect("hot rows");
-    let plan = tiered(&given, 2, order.clone());
+    let plan = tiered(&given, 2, Some(order.clone()));
     assert_covers(&plan);
     let by_tier = plan.tier_map(TableId::new(0)).expect("exists");
     let hot: Vec<u64> =
@@ -179,7 +179,8 @@ fn a_file_with_a_hundred_thousand_hot_rows_has_one_line_for_the_table_and_reads_
     let (rows, count) = (10_000_000, 100_000);
     let given = given(rows);
     let hot = (0..count).map(|n| n * 7_919 % rows).collect();
-    let plan = tiered(&given, count, RowOrder::hot_first(rows, hot).expect("hot rows"));
+    let order = RowOrder::hot_first(rows, hot).expect("hot rows");
+    let plan = tiered(&given, count, Some(order));
     let text = plan.to_file().to_string();
     assert_eq!(text.lines().count(), 5 + 1 + 3, "{} bytes", text.len());
     let since = Instant::now();

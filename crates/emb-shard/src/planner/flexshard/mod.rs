@@ -21,9 +21,10 @@ use given::Given;
 /// [`Task::budget`], less the dense model. Tables that tiers do not pay for stay row-wise.
 ///
 /// **Order of rows.** Tiers are cut in the order of the table
-/// ([`TablePlan::order`](crate::TablePlan::order) is `None`): the plan is for ids that were put
-/// in the order of frequency when data was made ready, so that a tier is a comparison with two
-/// numbers and needs no table in memory. Inside a tier rows are dealt out in turn
+/// ([`TablePlan::order`](crate::TablePlan::order) is `None`): as it is, the plan is for ids that
+/// were put in the order of frequency when data was made ready, so that a tier is a comparison
+/// with two numbers and needs no table in memory. For any other data
+/// [`Plan::with_hot_rows`] fills the tiers with the rows that were measured to be hot. Inside a tier rows are dealt out in turn
 /// ([`RowMap::modulo`](crate::RowMap::modulo)), which spreads the warm ones.
 ///
 /// **Exactness.** Gradients are summed over replicas before the update
@@ -82,8 +83,9 @@ impl Default for FlexShardPlanner {
 const TRIES: u32 = 8;
 
 impl Planner for FlexShardPlanner {
+    /// `flexshard`, and `flexshard-unique` where a row that a rank asks for twice travels once.
     fn name(&self) -> &'static str {
-        "flexshard"
+        if self.duplicates == Duplicates::Kept { "flexshard" } else { "flexshard-unique" }
     }
 
     /// # Errors

@@ -31,6 +31,9 @@ const WITH_HOT: usize = 2;
 /// Part of the price that must be left for a second tier to be worth having.
 const PAYS: f64 = 0.995;
 
+/// Up to how many times as much is noise of sums: bytes of the mean rank are those of any cut.
+const EQUAL: f64 = 1.0 + 1e-9;
+
 /// How much of the exchange of ids counts, `0..=1`: it may run behind the dense model.
 pub(super) type IdsCount = f64;
 
@@ -124,14 +127,21 @@ fn of_table(
     Ok(all)
 }
 
-/// At most `most` choices, each the cheapest of its exchange; what exchange is best changes with the
-/// rows that are left to it.
+/// At most `most` choices, each the cheapest of its exchange, of equal ones that with most owners;
+/// what exchange is best changes with the rows that are left to it.
 fn cheapest_of_each_exchange(sorted: &[Priced], most: usize) -> Vec<Priced> {
     let mut cheapest: Vec<Priced> = Vec::new();
     for priced in sorted {
-        let known = cheapest.iter().any(|known| known.choice.exchange == priced.choice.exchange);
-        if !known && cheapest.len() < most {
-            cheapest.push(*priced);
+        let same = |known: &Priced| known.choice.exchange == priced.choice.exchange;
+        match cheapest.iter().position(same) {
+            None if cheapest.len() < most => cheapest.push(*priced),
+            None => {}
+            Some(at) => {
+                let known = &mut cheapest[at];
+                if priced.mean <= known.mean * EQUAL && priced.owner < known.owner {
+                    *known = *priced;
+                }
+            }
         }
     }
     cheapest
