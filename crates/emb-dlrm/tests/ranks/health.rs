@@ -218,7 +218,7 @@ fn no_rank_is_named_when_none_is_slow() {
 /// The look-ups of a run, as a file.
 fn profiled(folder: &Folder, options: &Options) -> std::path::PathBuf {
     let config = Config::resolve(options.clone().alone()).expect("consistent");
-    let options = ProfileOptions { memory_bytes: 1 << 24, samples: Some(20_000) };
+    let options = ProfileOptions { memory_bytes: 1 << 24, samples: Some(20_000), hot_rows: 0 };
     let profile = profile(&config, options, |_| {}).expect("a profile");
     folder.file("profile.json", &workload_text(&profile.workload).expect("text"))
 }
