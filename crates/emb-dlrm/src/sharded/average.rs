@@ -1,6 +1,7 @@
 //! The mean of rows over their replicas: [`Averaging`].
 
 use super::error::Result;
+use super::mean::Mean;
 use super::rounds::{Cursor, Selection, Span};
 use super::touched::{TouchedRows, UnionMemory};
 use emb_comm::Collective;
@@ -102,7 +103,8 @@ impl Averaging {
         Ok(())
     }
 
-    /// Writes the rows that differ, so that memory of rows that nobody touched stays untouched.
+    /// Writes the rows. Of all rows those that differ, so that memory of rows that nobody touched
+    /// stays untouched; others are touched.
     fn write<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -117,30 +119,35 @@ impl Averaging {
             at += len;
             let spec = &B::specs(tables)[selection.table];
             fold(spec, selection.elements, replicas, new, &mut self.total)?;
-            numbers(selection, span, &self.listed, &mut self.rows);
-            let changed = keep_changed(old, new, selection.elements, &mut self.rows);
-            if changed > 0 {
-                let values = RowTransfer::Write(&new[..changed * selection.elements]);
-                backend.transfer_rows(tables, selection.table, &self.rows, values)?;
+            let mut rows = numbers(selection, span, &self.listed, &mut self.rows);
+            let mut kept = new.len();
+            if selection.listed.is_none() {
+                kept =
+                    selection.elements * keep_changed(old, new, selection.elements, &mut self.rows);
+                rows = &self.rows;
+            }
+            if !rows.is_empty() {
+                let values = RowTransfer::Write(&new[..kept]);
+                backend.transfer_rows(tables, selection.table, rows, values)?;
             }
         }
         Ok(())
     }
 }
 
-/// The numbers of the rows of a span, which `rows` becomes.
+/// The numbers of the rows of a span, from the list or, of all rows, in `rows`.
 fn numbers<'a>(
     selection: Selection,
     span: Span,
-    listed: &[u64],
+    listed: &'a [u64],
     rows: &'a mut Vec<u64>,
 ) -> &'a [u64] {
-    rows.clear();
     let end = span.first + span.rows;
-    match selection.listed {
-        Some(begin) => rows.extend_from_slice(&listed[begin + span.first..begin + end]),
-        None => rows.extend(span.first as u64..end as u64),
+    if let Some(begin) = selection.listed {
+        return &listed[begin + span.first..begin + end];
     }
+    rows.clear();
+    rows.extend(span.first as u64..end as u64);
     rows
 }
 
@@ -201,63 +208,4 @@ fn slot(spec: &TableSpec, name: &str) -> Range<usize> {
     });
     let found = slots.into_iter().find(|(of, _)| *of == name);
     found.expect("invariant: the rule with history has both slots").1
-}
-
-/// Memory of a mean.
-#[derive(Debug, Default)]
-struct Mean {
-    /// Elements of every replica's share.
-    shares: Vec<usize>,
-    /// As many for each, of this replica's.
-    equal: Vec<usize>,
-    /// `[replicas, share]`.
-    all: Vec<f32>,
-    /// Of this replica's share.
-    averaged: Vec<f32>,
-}
-
-/// Elements summed at a time.
-const BLOCK: usize = 256;
-
-impl Mean {
-    /// The mean over the replicas, the same bits on each: every replica takes that of its share.
-    fn over<C: Collective>(
-        &mut self,
-        replicas: &mut C,
-        mine: &[f32],
-        whole: &mut Vec<f32>,
-    ) -> Result<()> {
-        let (world, rank) = (replicas.world(), replicas.rank());
-        let start = |m: usize| mine.len() / world * m + m.min(mine.len() % world);
-        self.shares.clear();
-        self.shares.extend((0..world).map(|m| start(m + 1) - start(m)));
-        let share = self.shares[rank];
-        self.equal.clear();
-        self.equal.resize(world, share);
-        self.all.resize(share * world, 0.0);
-        replicas.all_to_all_v::<f32>(mine, &self.shares, &mut self.all, &self.equal)?;
-        self.averaged.resize(share, 0.0);
-        let (all, blocks) = (&self.all, self.averaged.chunks_mut(BLOCK).enumerate());
-        blocks.for_each(|(block, mean)| mean_of(all, share, block * BLOCK, mean));
-        whole.resize(mine.len(), 0.0);
-        Ok(replicas.all_gather_v::<f32>(&self.averaged, whole, &self.shares)?)
-    }
-}
-
-/// `x0 + sum(x_m - x0) / M` of elements `first..` of every share of `all`, in replica order.
-fn mean_of(all: &[f32], share: usize, first: usize, mean: &mut [f32]) {
-    let mut apart = [0.0_f64; BLOCK];
-    let firsts = &all[first..first + mean.len()];
-    let replicas = all.len() / share;
-    for m in 0..replicas {
-        let values = &all[m * share + first..][..mean.len()];
-        for ((apart, &value), &first) in apart.iter_mut().zip(values).zip(firsts) {
-            *apart += f64::from(value) - f64::from(first);
-        }
-    }
-    for ((mean, apart), &first) in mean.iter_mut().zip(apart).zip(firsts) {
-        // Adding 0 would make -0 of equal replicas 0.
-        let moved = (f64::from(first) + apart / replicas as f64) as f32;
-        *mean = if apart == 0.0 { first } else { moved };
-    }
 }

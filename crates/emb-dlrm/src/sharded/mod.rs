@@ -35,6 +35,7 @@ mod gather;
 mod layer;
 mod layout;
 mod links;
+mod mean;
 mod memory;
 mod places;
 mod pool;
@@ -50,6 +51,7 @@ mod sync;
 mod touched;
 mod trip;
 mod verify;
+mod wire;
 
 pub use error::{Error, Result};
 pub use exchange::Exchanged;
@@ -57,6 +59,7 @@ pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
+pub use wire::IdWire;
 
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
@@ -175,6 +178,12 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             everyone,
             unsynced: 0,
         })
+    }
+
+    /// How ids travel from now on, [`IdWire::Plain`] at first. Every rank calls it with the same,
+    /// before the same step; results do not change.
+    pub fn set_id_wire(&mut self, ids: IdWire) {
+        self.classes.iter_mut().for_each(|class| class.links.ids = ids);
     }
 
     /// The features and their columns in the output, as in one process.

@@ -2,7 +2,7 @@
 
 /// Elements of weights and state that are averaged at once: what a sync needs of memory, several
 /// times.
-pub(super) const ROUND: usize = 1 << 20;
+pub(super) const ROUND: usize = 1 << 18;
 
 /// The rows of a stored part that are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

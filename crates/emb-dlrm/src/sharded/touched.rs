@@ -3,10 +3,14 @@
 use super::error::Result;
 use emb_comm::Collective;
 
-/// The rows of a stored part that this replica updated, a bit each.
+/// The rows of a stored part that this replica updated.
+///
+/// A bit for each row, and a bit of the level above for each word that has any, and so on up to one
+/// word: rows are found ascending without a look at those that were not touched.
 #[derive(Debug)]
 pub(super) struct TouchedRows {
-    bits: Vec<u64>,
+    /// The bits of rows first, one word last.
+    levels: Vec<Vec<u64>>,
 }
 
 /// Memory of a union over replicas.
@@ -25,7 +29,13 @@ pub(super) struct UnionMemory {
 impl TouchedRows {
     /// None of `rows` rows.
     pub(super) fn new(rows: u64) -> Self {
-        Self { bits: vec![0; rows.div_ceil(64) as usize] }
+        let mut levels = Vec::new();
+        let mut bits = rows.max(1);
+        while bits > 1 || levels.is_empty() {
+            bits = bits.div_ceil(64);
+            levels.push(vec![0; bits as usize]);
+        }
+        Self { levels }
     }
 
     /// Adds rows that exist.
@@ -36,24 +46,35 @@ impl TouchedRows {
     }
 
     fn insert(&mut self, row: u64) {
-        self.bits[row as usize / 64] |= 1 << (row % 64);
-    }
-
-    /// Appends the rows, ascending.
-    fn append_to(&self, rows: &mut Vec<u64>) {
-        for (word, &bits) in (0_u64..).zip(&self.bits) {
-            let mut bits = bits;
-            while bits != 0 {
-                rows.push(word * 64 + u64::from(bits.trailing_zeros()));
-                bits &= bits - 1;
+        let mut at = row;
+        for level in &mut self.levels {
+            let word = &mut level[at as usize / 64];
+            let known = *word != 0;
+            *word |= 1 << (at % 64);
+            if known {
+                // Levels above know the word.
+                return;
             }
+            at /= 64;
         }
     }
 
     /// Appends the rows, ascending; none are left.
     pub(super) fn take(&mut self, rows: &mut Vec<u64>) {
-        self.append_to(rows);
-        self.bits.fill(0);
+        self.take_below(self.levels.len() - 1, 0, rows);
+    }
+
+    fn take_below(&mut self, level: usize, word: u64, rows: &mut Vec<u64>) {
+        let mut bits = std::mem::take(&mut self.levels[level][word as usize]);
+        while bits != 0 {
+            let at = word * 64 + u64::from(bits.trailing_zeros());
+            bits &= bits - 1;
+            if level == 0 {
+                rows.push(at);
+            } else {
+                self.take_below(level - 1, at, rows);
+            }
+        }
     }
 }
 
@@ -69,8 +90,8 @@ impl UnionMemory {
         self.rows.clear();
         for &table in tables {
             let begin = self.rows.len();
-            if let Some(touched) = &touched[table] {
-                touched.append_to(&mut self.rows);
+            if let Some(touched) = &mut touched[table] {
+                touched.take(&mut self.rows);
             }
             self.lens.push((self.rows.len() - begin) as u64);
         }
@@ -104,12 +125,28 @@ mod tests {
 
     #[test]
     fn rows_come_ascending_and_once_and_only_once() {
-        let mut touched = TouchedRows::new(200);
-        touched.add(&[199, 3, 64, 3, 0, 63]);
-        let mut rows = vec![7];
-        touched.take(&mut rows);
-        assert_eq!(rows, [7, 0, 3, 63, 64, 199]);
-        touched.take(&mut rows);
-        assert_eq!(rows.len(), 6);
+        // One level to four.
+        for (bound, some) in [
+            (1, vec![0]),
+            (64, vec![63, 0, 63]),
+            (65, vec![64]),
+            (200, vec![199, 3, 64, 3, 0, 63]),
+            (10_000_000, vec![9_999_999, 0, 4096, 4095, 262_144, 9_999_999, 262_143]),
+        ] {
+            let mut touched = TouchedRows::new(bound);
+            for _ in 0..2 {
+                touched.add(&some);
+                let mut rows = vec![7];
+                touched.take(&mut rows);
+                let mut expected: Vec<_> = some.iter().map(|&row| row as u64).collect();
+                expected.sort_unstable();
+                expected.dedup();
+                assert_eq!(rows[0], 7);
+                assert_eq!(rows[1..], expected);
+                touched.take(&mut rows);
+                assert_eq!(rows.len(), 1 + expected.len());
+            }
+            assert!(touched.levels.iter().flatten().all(|word| *word == 0));
+        }
     }
 }

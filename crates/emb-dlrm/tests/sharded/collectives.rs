@@ -56,3 +56,32 @@ fn collectives_of_a_step_do_not_grow_with_tables() {
         }
     }
 }
+
+#[test]
+fn collectives_that_sum_gradients_do_not_grow_with_tables() {
+    let shapes = [(2, 6, 2), (40, 6, 1), (1000, 6, 1)];
+    let counts = |times: usize| {
+        let model = Model::new(&shapes.repeat(times), RuleKind::Adam, Pooling::Sum);
+        let mesh = Mesh::new(8, 1, Layout::Strided).expect("a mesh");
+        let options = Placement::DataParallel;
+        let plan = PlanBuilder::new(mesh).all(options).build(&model.tables()).expect("a plan");
+        let ranks = run(8, &Options::default(), |world| {
+            let mut cpu = cpu();
+            let mut sharded = model.shard(world, &mut cpu, &plan)?;
+            let batches = model.batches(&mut Random::new(3), &[40; 8], false);
+            let at = (&batches[..], world.rank());
+            let mut counts = Vec::new();
+            for step in 1..=3 {
+                let before = sharded.collectives();
+                one_step(&model, &mut sharded, &mut cpu, at, Upstream::Given, step)?;
+                counts.push(sharded.collectives() - before);
+            }
+            Ok::<_, Error>(counts)
+        });
+        ranks.expect("steps")
+    };
+    let few = counts(1);
+    // Counts; scattered counts, rows, gradients, counts of sums; all rows; rows and sums.
+    assert!(few.iter().all(|counts| *counts == [8; 3]), "{few:?}");
+    assert_eq!(few, counts(20));
+}

@@ -42,6 +42,8 @@ struct Case {
 enum Lattice {
     /// One tier whose owners pool.
     Reduced,
+    /// The same, and all replicas sum gradients, most of the rows of small tables.
+    Summed,
     /// All of it.
     Whole,
 }
@@ -52,7 +54,10 @@ impl Case {
         let kind = random.pick(&RuleKind::ALL);
         let shapes: Vec<_> = (0..=random.below(4))
             .map(|_| {
-                let rows = random.pick(&[3_u64, 40, 700, 3000]);
+                let rows = match lattice {
+                    Lattice::Summed => random.pick(&[3_u64, 40, 200, 1500]),
+                    _ => random.pick(&[3_u64, 40, 700, 3000]),
+                };
                 (rows, random.pick(&[4, 10, 16, 33]), 1 + random.below(2))
             })
             .collect();
@@ -182,7 +187,10 @@ impl Drawing {
         let replicas = if everywhere { self.world } else { own.replicas() };
         let exchange = (!everywhere && self.lattice == Lattice::Whole)
             .then(|| random.pick(&self.exchanges(own, table)));
-        let sync = (replicas > 1).then(|| sync(random));
+        let sync = (replicas > 1).then(|| match self.lattice {
+            Lattice::Summed => ReplicaSync::Gradients,
+            _ => sync(random),
+        });
         let group = Some((own.group_ranks(), own.layout()));
         PlaceOptions { placement, group, exchange, sync }
     }
@@ -278,6 +286,17 @@ fn bytes_of_every_exchange_and_of_tiers_are_those_that_the_cost_model_predicts()
     let mut faults = Vec::new();
     for seed in seeds(30) {
         faults.extend(compare(seed, &Case::new(seed, Lattice::Whole), false));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn summed_gradients_take_the_bytes_that_the_cost_model_predicts() {
+    let mut faults = Vec::new();
+    for seed in seeds(20) {
+        let case = Case::new(seed, Lattice::Summed);
+        let even = case.ids.iter().all(|ids| ids.uniform);
+        faults.extend(compare(seed, &case, even));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
