@@ -73,10 +73,8 @@ impl Model {
     pub(crate) fn tables(&self) -> Tables {
         let table = |(t, spec): (usize, &TableSpec)| {
             let named = self.features.iter().filter(|feature| feature.table == t);
-            let pooling = match named.clone().next().map(|feature| feature.pooling) {
-                Some(Pooling::None) => emb_shard::Pooling::None,
-                _ => emb_shard::Pooling::Sum,
-            };
+            let sequence = named.clone().any(|feature| feature.pooling == Pooling::None);
+            let pooling = if sequence { emb_shard::Pooling::None } else { emb_shard::Pooling::Sum };
             let features = Some(named.map(|feature| feature.name.clone()).collect());
             let options = TableOptions { pooling, features, ..TableOptions::default() };
             Table::new(spec.name.clone(), spec.rows, spec.dim, options).expect("a table")
