@@ -56,6 +56,7 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         first,
         config.seed,
     )?;
+    sharded.set_id_wire(ranks.id_wire);
     sharded.sync_beside(world, &backend)?;
     let rank = world.rank();
     let all = world.split(Some(0), rank)?.ok_or_else(no_set)?;

@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, options as small_options, table};
 use emb_dlrm::config::{
-    Config, LayoutKind, ModelKind, OptimizerKind, Options, PlacementKind, ScalingKind, SyncKind,
+    Config, IdWireKind, LayoutKind, ModelKind, OptimizerKind, Options, PlacementKind, ScalingKind,
+    SyncKind,
 };
 
 /// Tables of more than the 64 KiB that plan `auto` stores everywhere.
@@ -53,7 +54,7 @@ fn counts_out_of_range() {
 
 #[test]
 fn options_of_ranks_on_one_rank() {
-    let cases: [(&str, Options); 11] = [
+    let cases: [(&str, Options); 12] = [
         ("--nodes", Options { nodes: Some(2), ..base() }),
         ("--plan", Options { plan: Some("auto".into()), ..base() }),
         ("--planner", Options { planner: Some("lattice".into()), ..base() }),
@@ -62,6 +63,7 @@ fn options_of_ranks_on_one_rank() {
         ("--layout", Options { layout: Some(LayoutKind::Strided), ..base() }),
         ("--sync", Options { sync: Some(SyncKind::Weights), ..base() }),
         ("--sync-every", Options { sync_every: Some(2), ..base() }),
+        ("--id-wire", Options { id_wire: Some(IdWireKind::Packed), ..base() }),
         ("--replica-scaling", Options { replica_scaling: Some(ScalingKind::None), ..base() }),
         ("--timeout", Options { timeout: Some(5.0), ..base() }),
         ("--health", Options { health: Some(10), ..base() }),
