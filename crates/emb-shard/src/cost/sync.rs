@@ -64,7 +64,7 @@ impl Adding<'_> {
         // What is reduced goes to the one that sums it, and from there to all others. Touched rows
         // go there, those that any replica touched come back; counts of both travel as well.
         let scattered =
-            Synced { reduced: (touched + union) / 2.0 * (id + sent), gathered: 3.0 * count };
+            Synced { reduced: f64::midpoint(touched, union) * (id + sent), gathered: 3.0 * count };
         let dense = Synced { reduced: rows * sent, gathered: count };
         let replicas = f64::from(self.shape.mesh.replicas());
         let bytes = |synced: Synced| 2.0 * synced.reduced / replicas + synced.gathered;
