@@ -13,6 +13,7 @@ pub mod nearest;
 mod optimizers;
 mod options;
 mod placing;
+mod planner;
 mod ranks;
 mod replicas;
 mod resolve;

@@ -132,6 +132,14 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "KIND|FILE.json", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// Who places tables, instead of --plan: a planner of emb plan, as lattice or flexshard.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planner: Option<String>,
+    /// With --planner, the machines to plan for, as emb plan takes them [default: cpu:WORLD, in --nodes nodes]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "PRESET:N|FILE", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<String>,
     /// Replicas M of the tables: sharding groups of W/M ranks [default: 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "M", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,10 +151,10 @@ pub struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<LayoutKind>,
-    /// How replicas are kept equal: rows averaged, or gradients summed [default: weights]
+    /// How replicas are kept equal: averaged by sending all rows or those touched, or gradients summed [default: touched-rows]
     #[cfg_attr(
         feature = "cli",
-        arg(long, value_name = "weights|gradients", help_heading = "Ranks")
+        arg(long, value_name = "weights|touched-rows|gradients", help_heading = "Ranks")
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncKind>,
@@ -182,7 +190,7 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<u64>,
-    /// Look-ups as emb profile measured them, for the bytes that --health expects.
+    /// Look-ups as emb profile measured them, for --planner, and for the bytes that --health expects.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE.json", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<PathBuf>,
@@ -271,6 +279,8 @@ impl Options {
             world: None,
             nodes: None,
             plan: None,
+            planner: None,
+            topology: None,
             replicas: None,
             layout: None,
             sync: None,
@@ -287,12 +297,15 @@ impl Options {
     }
 
     /// These options where they say something, else those of `base`; a length in steps displaces
-    /// one in epochs and the other way round. Lists are taken whole from whichever has them.
+    /// one in epochs and the other way round, and so do a plan and a planner. Lists are taken whole from whichever has them.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         let mut base = base;
         if self.steps.is_some() || self.epochs.is_some() {
             (base.steps, base.epochs) = (None, None);
+        }
+        if self.plan.is_some() || self.planner.is_some() {
+            (base.plan, base.planner) = (None, None);
         }
         let list = |over: Vec<PathBuf>, base| if over.is_empty() { base } else { over };
         Self {
@@ -321,6 +334,8 @@ impl Options {
             world: self.world.or(base.world),
             nodes: self.nodes.or(base.nodes),
             plan: self.plan.or(base.plan),
+            planner: self.planner.or(base.planner),
+            topology: self.topology.or(base.topology),
             replicas: self.replicas.or(base.replicas),
             layout: self.layout.or(base.layout),
             sync: self.sync.or(base.sync),

@@ -95,7 +95,7 @@ fn placement(kind: PlacementKind) -> Placement {
     }
 }
 
-fn mesh(options: &Options, world: u32) -> Result<Mesh> {
+pub(super) fn mesh(options: &Options, world: u32) -> Result<Mesh> {
     let replicas = options.replicas.unwrap_or(1);
     if replicas == 0 || !world.is_multiple_of(replicas) {
         return Err(Error::Config(format!(
@@ -148,7 +148,10 @@ impl super::Config {
 }
 
 /// The tables as a plan sees them.
-fn planned_tables(options: &Options, tables: &Tables) -> Result<emb_shard::Tables> {
+///
+/// # Errors
+/// As [`Config::planned_tables`](super::Config::planned_tables).
+pub(super) fn planned_tables(options: &Options, tables: &Tables) -> Result<emb_shard::Tables> {
     let one = |(number, table): (usize, &TablePlan)| {
         let spec = &table.spec;
         let features: Vec<_> =

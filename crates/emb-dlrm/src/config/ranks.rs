@@ -1,12 +1,13 @@
 //! The ranks of a run and the plan of its tables: [`Ranks`].
 
-use super::placing::make_plan;
+use super::placing::{make_plan, planned_tables};
+use super::planner::{self, Asked};
 use super::replicas::{refuse_unused, scale};
 use super::resolve::within;
 use super::tables::Tables;
 use super::{Options, TableOptions};
 use crate::{Error, Result, sharded};
-use emb_shard::Plan;
+use emb_shard::{Plan, WorkloadSpec};
 use std::time::Duration;
 
 /// Largest world: every rank is a thread.
@@ -21,6 +22,8 @@ pub struct Ranks {
     pub ranks_per_node: u32,
     /// How long a rank waits for its peers.
     pub timeout: Duration,
+    /// What a person should know of a plan that was made for this run.
+    pub notes: Vec<String>,
 }
 
 impl Ranks {
@@ -29,7 +32,12 @@ impl Ranks {
     ///
     /// # Errors
     /// Options that have no effect or contradict each other; a plan that can't be read or made.
-    pub(super) fn from_options(options: &Options, tables: &mut Tables) -> Result<Option<Self>> {
+    pub(super) fn from_options(
+        options: &Options,
+        tables: &mut Tables,
+        batch_size: usize,
+        workload: Option<&WorkloadSpec>,
+    ) -> Result<Option<Self>> {
         let world = options.world.unwrap_or(1);
         if !(1..=MAX_RANKS).contains(&world) {
             return Err(Error::Config(format!("--world is {world}, valid: 1 to {MAX_RANKS}")));
@@ -51,7 +59,18 @@ impl Ranks {
         if !(0.001..=1e6).contains(&timeout) {
             return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
         }
-        let plan = make_plan(options, tables, world, world / nodes)?;
+        if options.topology.is_some() && options.planner.is_none() {
+            return Err(Error::Config("--topology has no effect: give --planner NAME".into()));
+        }
+        let node_ranks = world / nodes;
+        let (plan, notes) = match &options.planner {
+            None => (make_plan(options, tables, world, node_ranks)?, Vec::new()),
+            Some(name) => {
+                let planned = planned_tables(options, tables)?;
+                let asked = Asked { tables: &planned, workload, batch_size, world, node_ranks };
+                planner::plan(options, name, &asked)?
+            }
+        };
         let ranks_per_node = plan.node_ranks();
         if options.nodes.is_some() && ranks_per_node != world / nodes {
             return Err(Error::Config(format!(
@@ -61,7 +80,8 @@ impl Ranks {
         refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
         check(&plan, tables)?;
-        Ok(Some(Self { plan, ranks_per_node, timeout: Duration::from_secs_f64(timeout) }))
+        let timeout = Duration::from_secs_f64(timeout);
+        Ok(Some(Self { plan, ranks_per_node, timeout, notes }))
     }
 
     /// Ranks in all.
@@ -88,6 +108,8 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
     let given = [
         ("nodes", options.nodes.is_some_and(|nodes| nodes != 1)),
         ("plan", options.plan.is_some()),
+        ("planner", options.planner.is_some()),
+        ("topology", options.topology.is_some()),
         ("replicas", options.replicas.is_some_and(|replicas| replicas != 1)),
         ("layout", options.layout.is_some()),
         ("sync", options.sync.is_some()),

@@ -5,7 +5,7 @@ use super::tables::{TablePlan, Tables};
 use super::words::{PlacementKind, ScalingKind, SyncKind};
 use crate::{Error, Result};
 use emb_optim::{GroupGradient, Optimizer, ReplicaRule, ReplicaScaling, RuleKind};
-use emb_shard::{Plan, ReplicaSync, TableId};
+use emb_shard::{Plan, ReplicaSync, TableId, Tier};
 use std::num::NonZeroU32;
 
 /// The sync of tables with replicas; `None` for the default of their placement.
@@ -19,6 +19,7 @@ pub(super) fn sync(options: &Options) -> Result<Option<ReplicaSync>> {
     let exact = options.replica_scaling == Some(ScalingKind::Exact);
     let replicated = options.replicas.is_some_and(|replicas| replicas > 1)
         || options.plan.as_deref() == Some("data-parallel")
+        || options.planner.is_some()
         || options.table.iter().any(|table| {
             table.replicas.is_some_and(|replicas| replicas > 1)
                 || table.placement == Some(PlacementKind::DataParallel)
@@ -37,12 +38,14 @@ pub(super) fn sync(options: &Options) -> Result<Option<ReplicaSync>> {
             ))),
         };
     }
-    let kind = options.sync.unwrap_or(if exact { SyncKind::Gradients } else { SyncKind::Weights });
+    let averages = SyncKind::TouchedRows;
+    let kind = options.sync.unwrap_or(if exact { SyncKind::Gradients } else { averages });
     match (kind, exact) {
-        (SyncKind::Weights, true) => Err(Error::Config(
+        (SyncKind::Weights | SyncKind::TouchedRows, true) => Err(Error::Config(
             "--replica-scaling exact sums gradients: give --sync gradients, or no --sync".into(),
         )),
-        (SyncKind::Weights, false) => Ok(Some(ReplicaSync::TouchedRows { every })),
+        (SyncKind::Weights, false) => Ok(Some(ReplicaSync::Weights { every })),
+        (SyncKind::TouchedRows, false) => Ok(Some(ReplicaSync::TouchedRows { every })),
         (SyncKind::Gradients, _) if options.sync_every.is_some() => Err(Error::Config(
             "--sync-every has no effect: gradients are summed in every step".into(),
         )),
@@ -72,6 +75,7 @@ pub(super) fn refuse_unused(options: &Options, plan: &Plan) -> Result<()> {
         // What goes with summed gradients is said where rules are chosen.
         ("replica-scaling", options.replica_scaling.is_some() && !exact && !(sums && explicit)),
         ("sync weights", options.sync == Some(SyncKind::Weights)),
+        ("sync touched-rows", options.sync == Some(SyncKind::TouchedRows)),
     ];
     if let Some((name, _)) = asked.iter().find(|(_, given)| *given && !averages) {
         return Err(Error::Config(format!(
@@ -117,11 +121,10 @@ fn adapts(kind: RuleKind) -> bool {
 /// A rule that a table's optimizer does not go with, by table.
 pub(super) fn scale(options: &Options, tables: &mut Tables, plan: &Plan) -> Result<()> {
     for (number, table) in (0..).zip(&mut tables.tables) {
-        let tier = plan.tier(TableId::new(number), 0)?;
-        let replicas = tier.mesh.replicas();
-        if replicas == 1 {
+        let Some(tier) = deciding(&plan.placed().get(TableId::new(number))?.tiers) else {
             continue;
-        }
+        };
+        let replicas = tier.mesh.replicas();
         let adapts = adapts(table.spec.optimizer.kind());
         let rule = match (tier.sync, options.replica_scaling) {
             (ReplicaSync::Gradients, _) | (_, Some(ScalingKind::Exact)) => ReplicaRule::Exact,
@@ -142,6 +145,14 @@ pub(super) fn scale(options: &Options, tables: &mut Tables, plan: &Plan) -> Resu
         table.spec.optimizer = with_rule(table, rule, replicas)?;
     }
     Ok(())
+}
+
+/// The tier that the rule of a table follows, of those with replicas: one that averages weights where
+/// there is one, for summed gradients are exact under any number; of several the one with most
+/// replicas.
+fn deciding(tiers: &[Tier]) -> Option<&Tier> {
+    let replicated = tiers.iter().filter(|tier| tier.mesh.replicas() > 1);
+    replicated.max_by_key(|tier| (tier.sync != ReplicaSync::Gradients, tier.mesh.replicas()))
 }
 
 fn with_rule(table: &TablePlan, rule: ReplicaRule, replicas: u32) -> Result<Optimizer> {

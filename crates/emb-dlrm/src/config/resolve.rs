@@ -104,8 +104,8 @@ impl Config {
         check_dims(model, options.dim.unwrap_or(DEFAULT_DIM), &tables.tables)?;
         let batch_size = within("batch-size", options.batch_size.unwrap_or(128), MAX_BATCH)?;
         let threads = ranks::threads(&options)?;
-        let ranks = Ranks::from_options(&options, &mut tables)?;
         let workload = workload(&options, &tables)?;
+        let ranks = Ranks::from_options(&options, &mut tables, batch_size, workload.as_ref())?;
         if options.eval_every == Some(0) {
             return Err(Error::Config("--eval-every is 0, valid: 1 or more".into()));
         }

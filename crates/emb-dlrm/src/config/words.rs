@@ -138,8 +138,10 @@ words! {
 words! {
     /// How replicas are kept equal.
     SyncKind {
-        /// Weights and optimizer state of touched rows are averaged.
+        /// Weights and optimizer state of all rows are averaged.
         Weights = "weights",
+        /// The same, but only rows that a replica touched travel.
+        TouchedRows = "touched-rows",
         /// Gradients are summed in every step.
         Gradients = "gradients",
     }

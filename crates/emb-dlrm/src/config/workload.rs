@@ -13,8 +13,9 @@ use emb_shard::WorkloadSpec;
 /// speak of, with the nearest, or has with other rows.
 pub(super) fn workload(options: &Options, tables: &Tables) -> Result<Option<WorkloadSpec>> {
     let Some(path) = &options.workload else { return Ok(None) };
-    if options.health.unwrap_or(0) == 0 {
-        return Err(Error::Config("--workload has no effect: give --health N".into()));
+    if options.health.unwrap_or(0) == 0 && options.planner.is_none() {
+        let what = "--workload has no effect: give --planner NAME, or --health N";
+        return Err(Error::Config(what.into()));
     }
     let spec: WorkloadSpec = json_file(path)?;
     let refuse = |what| Err(Error::Config(format!("--workload {}: {what}", path.display())));

@@ -4,8 +4,8 @@ use super::{Solver, WhatIf, in_words};
 use crate::config::LayoutKind;
 use crate::{Error, Result, sharded};
 use emb_shard::{
-    CostModel as _, EmbarkModel, Estimate, Explanation, Layout, Parts, Plan, Rank, RankEstimate,
-    StepModel, Task, Tier,
+    CostModel as _, EmbarkModel, Estimate, Explanation, HotRowsShort, Layout, Parts, Plan, Rank,
+    RankEstimate, StepModel, Task, Tier,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub planning_seconds: f64,
     /// Seconds that a step of no plan can be below, where the planner knows them.
     pub lower_bound_seconds: Option<f64>,
+    /// Tables whose tiers were to have more hot rows than the workload knows, and were cut.
+    pub hot_rows_short: Vec<HotRowsShort>,
 }
 
 /// What `emb plan --json` prints.
@@ -61,6 +63,9 @@ pub struct PlanReport {
     pub replicas: u32,
     /// The tables.
     pub tables: Vec<TableReport>,
+    /// Tables whose tiers were to have more hot rows than the workload knows, and were cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hot_rows_short: Vec<HotRowsShort>,
     /// What other placements of each table would cost, where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
@@ -93,7 +98,7 @@ pub struct TableReport {
     pub placement: String,
 }
 
-/// Has `planner` make a plan, times it, and checks by `model` that every rank has room for
+/// Has `planner` make a plan, times it, gives tiers the hot rows that the workload knows, and checks by `model` that every rank has room for
 /// tables, state, buffers and the dense model.
 ///
 /// # Errors
@@ -109,6 +114,7 @@ pub fn make_plan(planner: &dyn Solver, task: &Task<'_>, model: &StepModel) -> Re
         other => other.into(),
     })?;
     let planning_seconds = since.elapsed().as_secs_f64();
+    let (plan, hot_rows_short) = plan.with_hot_rows(task.workload)?;
     check_ways(planner.name(), task, &plan)?;
     let estimate = model.estimate(&plan, task.workload, task.topology)?;
     let reason = match too_full(&plan, &estimate, task.budget().get())? {
@@ -116,7 +122,9 @@ pub fn make_plan(planner: &dyn Solver, task: &Task<'_>, model: &StepModel) -> Re
         full => full,
     };
     match reason {
-        None => Ok(Outcome { plan, estimate, planning_seconds, lower_bound_seconds }),
+        None => {
+            Ok(Outcome { plan, estimate, planning_seconds, lower_bound_seconds, hot_rows_short })
+        }
         Some(reason) => Err(Error::Infeasible(reason)),
     }
 }
@@ -134,8 +142,8 @@ fn check_ways(planner: &str, task: &Task<'_>, plan: &Plan) -> Result<()> {
             continue;
         };
         return Err(Error::Config(format!(
-            "planner {planner:?} gives table {:?} {what}, which --for-training does not allow: \
-             choose another --planner",
+            "planner {planner:?} gives table {:?} {what}, which is not allowed: choose another \
+             --planner",
             placed.table
         )));
     }
@@ -207,6 +215,38 @@ impl Outcome {
         sharded::executable(&self.plan).err().map(|error| error.to_string())
     }
 
+    /// What a person should know of its tiers, a line each: hot rows that nobody knows, and tiers
+    /// that are right for ids in the order of frequency alone.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let more = |count: usize| match count {
+            0 | 1 => String::new(),
+            count => format!(" and {} more tables", count - 1),
+        };
+        if let Some(short) = self.hot_rows_short.first() {
+            notes.push(format!(
+                "table {:?}{}: tiers for {} hot rows are cut to the {} that are known; emb profile \
+                 finds more in more data, or with a larger --hot-rows or --memory",
+                short.table,
+                more(self.hot_rows_short.len()),
+                short.wanted,
+                short.known
+            ));
+        }
+        let placed = self.plan.placed().iter().map(|(_, placed)| placed);
+        let open: Vec<_> =
+            placed.filter(|one| one.tiers.len() > 1 && one.order.is_none()).collect();
+        if let Some(first) = open.first() {
+            notes.push(format!(
+                "table {:?}{}: the first tiers have the first rows, which is right where ids are in \
+                 the order of frequency; a --workload of emb profile says which rows are hot",
+                first.table,
+                more(open.len())
+            ));
+        }
+        notes
+    }
+
     /// Bytes of the fullest rank.
     pub fn peak_bytes(&self) -> RankBytes {
         let peak = self.estimate.fullest().map(|rank| rank.peak).unwrap_or_default();
@@ -248,6 +288,7 @@ impl Outcome {
             peak_bytes: self.peak_bytes(),
             replicas: self.replicas(),
             tables: tables.collect(),
+            hot_rows_short: self.hot_rows_short.clone(),
             explanation: None,
             what_if: None,
         })

@@ -1,6 +1,8 @@
 //! Where a table lives, in one line: [`in_words`].
 
-use emb_shard::{Exchange, Layout, Path, ReplicaSync, RowMapKind, TablePlan, Tier};
+use emb_shard::{
+    Exchange, Layout, Path, ReplicaSync, RowMapKind, RowOrder, RowOrderKind, TablePlan, Tier,
+};
 
 /// Spans of positions that are written out before the rest is counted.
 const SPANS: usize = 6;
@@ -13,11 +15,12 @@ pub fn in_words(placed: &TablePlan) -> String {
         let text = tier_in_words(tier);
         if only { text } else { format!("rows {}: {text}", tier.rows) }
     });
-    let mut text = tiers.collect::<Vec<_>>().join("; ");
-    if placed.order.is_some() {
-        text.push_str(", rows in an order of their own");
+    let text = tiers.collect::<Vec<_>>().join("; ");
+    match placed.order.as_ref().map(RowOrder::kind) {
+        None => text,
+        Some(RowOrderKind::HotFirst(hot)) => format!("{text}; {} hot rows first", hot.len()),
+        Some(RowOrderKind::Full(_)) => format!("{text}; rows in an order of their own"),
     }
-    text
 }
 
 fn tier_in_words(tier: &Tier) -> String {

@@ -5,9 +5,7 @@ use super::planners::{DEFAULT_PLANNER, Solver, planner};
 use super::words::{joined_word, parse_bytes, word};
 use crate::config::LayoutKind;
 use crate::{Error, Result};
-use emb_shard::{
-    Bytes, Constraints, CostOptions, Exchange, Kind, Layout, Objective, Path, Preset, StepModel,
-};
+use emb_shard::{Bytes, Constraints, CostOptions, Kind, Layout, Objective, Preset, StepModel};
 use std::collections::BTreeMap;
 
 /// The planner and its constraints.
@@ -22,7 +20,7 @@ pub struct PlannerOptions {
     /// The only kinds of placement: table-wise, row-wise, column-wise, data-parallel, table-row-wise, grid [default: all]
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', help_heading = "Planner", value_parser = joined_word::<Kind>)]
     pub kinds: Vec<Kind>,
-    /// Only what emb train executes, priced as it executes it: sums of bags travel, all rows of a table are placed alike.
+    /// Only what emb train executes, priced as it executes it: with its collectives and all the bytes that it counts.
     #[arg(long, help_heading = "Planner")]
     pub for_training: bool,
     /// A table that stays whole on one position of each sharding group; may be given often.
@@ -131,8 +129,6 @@ impl PlannerOptions {
                 [] => None,
                 kinds => Some(kinds.iter().copied().collect()),
             },
-            exchanges: self.for_training.then(|| vec![Exchange::Reduce { over: Path::Flat }]),
-            one_tier: self.for_training,
             pinned,
             min_columns: self.min_columns,
             reserved: Bytes::new(self.reserve_bytes.unwrap_or(0)),

@@ -4,7 +4,7 @@ use super::Auto;
 use crate::config::nearest;
 use crate::{Error, Result};
 use emb_shard::{
-    EmbarkPlanner, FlexShardPlanner, Lattice, Plan, Planner, StepModel, Task, baselines,
+    Duplicates, EmbarkPlanner, FlexShardPlanner, Lattice, Plan, Planner, StepModel, Task, baselines,
 };
 use std::fmt;
 
@@ -16,6 +16,11 @@ fn all(model: StepModel) -> Vec<Box<dyn Solver>> {
     let mut all: Vec<Box<dyn Solver>> = vec![
         Box::new(Lattice { model, ..Lattice::default() }),
         Plain::solver(Box::new(FlexShardPlanner::default())),
+        // Pooled tables, too, are cut into tiers.
+        Plain::solver(Box::new(FlexShardPlanner {
+            duplicates: Duplicates::PerRank,
+            ..FlexShardPlanner::default()
+        })),
         Plain::solver(Box::new(EmbarkPlanner::default())),
     ];
     all.extend(baselines().into_iter().map(Plain::solver));

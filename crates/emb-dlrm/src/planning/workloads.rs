@@ -41,7 +41,7 @@ pub struct WorkloadOptions {
     /// Look-ups of all tables by Zipf's law with this exponent, 0 to 15.
     #[arg(long, value_name = "A", help_heading = "Workload", conflicts_with = "stats")]
     pub zipf: Option<f64>,
-    /// Look-ups as emb profile measured them, for tables of the same names.
+    /// Look-ups and hot rows as emb profile measured them, for tables of the same names.
     #[arg(long, value_name = "FILE.json", help_heading = "Workload")]
     pub stats: Option<PathBuf>,
 }
@@ -168,6 +168,7 @@ fn measured(spec: &mut WorkloadSpec, path: &Path) -> Result<()> {
         };
         let access = stats.tables[found].access.clone();
         table.access = Some(access.unwrap_or_else(|| stats.access.clone()));
+        table.hot.clone_from(&stats.tables[found].hot);
     }
     Ok(())
 }

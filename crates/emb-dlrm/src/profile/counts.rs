@@ -2,6 +2,7 @@
 
 use crate::data::{Distinct, mix};
 use emb_shard::{Bucket, Histogram};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -121,6 +122,31 @@ impl RowCounts {
         }
     }
 
+    /// The most frequent rows among those that have a count of their own, by count, equal ones
+    /// ascending: `most` at most, each looked up at least twice. Once is no sign of being hot.
+    ///
+    /// Rows without a count of their own may be as frequent as the last ones here, where
+    /// [`seen`](Self::seen) is an estimate.
+    pub fn hot(&self, most: usize) -> Vec<u64> {
+        let of_row = |row: u64| match &self.counts {
+            Counts::Dense(counts) => counts[row as usize],
+            Counts::Hashed(hashed) => hashed.by_row.get(&row).map_or(0, |&count| count & !HOT),
+        };
+        let least = match &self.counts {
+            Counts::Dense(counts) => least_of_most(counts.iter().copied(), most),
+            Counts::Hashed(hashed) => least_of_most(hashed.counts(), most),
+        };
+        let mut hot: Vec<u64> = match &self.counts {
+            Counts::Dense(_) => (0..self.rows).filter(|&row| of_row(row) >= least).collect(),
+            Counts::Hashed(hashed) => {
+                hashed.by_row.keys().copied().filter(|&row| of_row(row) >= least).collect()
+            }
+        };
+        hot.sort_unstable_by_key(|&row| (Reverse(of_row(row)), row));
+        hot.truncate(most);
+        hot
+    }
+
     /// The counts in buckets; `None` without look-ups. Estimated where [`seen`](Self::seen) is.
     pub fn histogram(&self) -> Option<Histogram> {
         match &self.counts {
@@ -165,6 +191,11 @@ impl Hashed {
         self.level += 1;
         let level = self.level;
         self.by_row.retain(|&row, count| *count & HOT != 0 || level_of(row) >= level);
+    }
+
+    /// All counts.
+    fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.by_row.values().map(|count| count & !HOT)
     }
 
     /// The least count with which at most a quarter of the rows has as many look-ups or more.
@@ -236,6 +267,22 @@ fn cut(buckets: &mut Vec<Bucket>, rows: u64) {
         left -= bucket.rows;
     }
     buckets.retain(|bucket| bucket.rows > 0);
+}
+
+/// The largest count that `most` rows or more have or exceed; at least 2.
+fn least_of_most(counts: impl Iterator<Item = u64>, most: usize) -> u64 {
+    let mut rows_of_count = BTreeMap::<u64, usize>::new();
+    for count in counts.filter(|&count| count >= 2) {
+        *rows_of_count.entry(count).or_default() += 1;
+    }
+    let mut rows = 0;
+    for (count, more) in rows_of_count.into_iter().rev() {
+        rows += more;
+        if rows >= most {
+            return count;
+        }
+    }
+    2
 }
 
 fn of_counts(counts: impl Iterator<Item = u64>) -> Option<Histogram> {

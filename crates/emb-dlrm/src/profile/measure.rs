@@ -22,6 +22,9 @@ pub struct ProfileOptions {
     pub memory_bytes: u64,
     /// Most samples to read; `None` for all. Synthetic data has no end.
     pub samples: Option<u64>,
+    /// Most rows of a table that are listed as hot, of 8 bytes each when the counts of the table
+    /// are done; 0 for no lists.
+    pub hot_rows: usize,
 }
 
 /// What the data asks of the tables.
@@ -33,7 +36,7 @@ pub struct Profile {
     pub skipped: BadRows,
     /// Every table, in the order of the configuration.
     pub tables: Vec<TableProfile>,
-    /// What planners start from, with the measured histograms.
+    /// What planners start from, with the measured histograms and the most frequent rows.
     pub workload: WorkloadSpec,
 }
 
@@ -50,6 +53,8 @@ pub struct TableProfile {
     pub lookups: u64,
     /// Mean number of ids in a bag of one of its features.
     pub pooling_factor: f64,
+    /// Rows that are listed as hot.
+    pub hot: u64,
     /// Part of the look-ups that the most frequent hundredth of the rows seen takes.
     pub top_1_percent: f64,
     /// Part of the look-ups that the most frequent tenth of the rows seen takes.
@@ -76,13 +81,15 @@ pub fn profile(
         return Err(Error::Config("the data has no samples to measure".into()));
     }
     let mut profiles = Vec::with_capacity(counts.len());
+    // Each table's counts make room for its list of hot rows.
     for ((table, counts), spec) in
-        tables.tables().as_slice().iter().zip(&counts).zip(&mut workload.tables)
+        tables.tables().as_slice().iter().zip(counts).zip(&mut workload.tables)
     {
         let bags = samples * table.features().len() as u64;
         spec.pooling_factor = counts.lookups() as f64 / bags as f64;
         let histogram = counts.histogram();
-        profiles.push(of_table(table, counts, spec.pooling_factor, histogram.as_ref())?);
+        spec.hot = (options.hot_rows > 0).then(|| counts.hot(options.hot_rows));
+        profiles.push(of_table(table, &counts, spec, histogram.as_ref())?);
         spec.access = histogram.map(Access::Histogram);
     }
     Ok(Profile { samples, skipped: source.skipped(), tables: profiles, workload })
@@ -141,7 +148,7 @@ fn count(
 fn of_table(
     table: &Table,
     counts: &RowCounts,
-    pooling_factor: f64,
+    spec: &TableSpec,
     histogram: Option<&Histogram>,
 ) -> Result<TableProfile> {
     let (mut top_1_percent, mut top_10_percent) = (0.0, 0.0);
@@ -156,7 +163,8 @@ fn of_table(
         rows: table.rows(),
         seen: counts.seen(),
         lookups: counts.lookups(),
-        pooling_factor,
+        pooling_factor: spec.pooling_factor,
+        hot: spec.hot.as_ref().map_or(0, |hot| hot.len() as u64),
         top_1_percent,
         top_10_percent,
     })

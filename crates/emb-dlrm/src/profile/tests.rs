@@ -17,6 +17,18 @@ fn naive(lookups: impl IntoIterator<Item = u64>) -> Histogram {
     Histogram::of_counts(counts.into_values()).expect("look-ups")
 }
 
+/// Rows looked up twice or more, by count, then by row.
+fn naive_hot(lookups: &[u64], most: usize) -> Vec<u64> {
+    let mut counts = HashMap::<u64, u64>::new();
+    for &row in lookups {
+        *counts.entry(row).or_default() += 1;
+    }
+    let mut rows: Vec<(u64, u64)> = counts.into_iter().map(|(row, count)| (count, row)).collect();
+    rows.retain(|&(count, _)| count > 1);
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    rows.into_iter().map(|(_, row)| row).take(most).collect()
+}
+
 fn counted(rows: u64, bytes: u64, lookups: &[u64]) -> RowCounts {
     let mut counts = RowCounts::new(rows, bytes);
     for &row in lookups {
@@ -40,6 +52,9 @@ proptest! {
         prop_assert_eq!(counts.lookups(), lookups.len() as u64);
         prop_assert_eq!(counts.seen(), Distinct::Exact(expected.rows()));
         prop_assert_eq!(counts.histogram(), Some(expected));
+        for most in [0, 1, 7, 10_000] {
+            prop_assert_eq!(counts.hot(most), naive_hot(&lookups, most));
+        }
     }
 
     #[test]
@@ -56,6 +71,11 @@ proptest! {
         let estimated = matches!(counts.seen(), Distinct::Estimate { .. });
         prop_assert!(estimated, "{} rows do not fit", rows);
         prop_assert_eq!(counts.lookups(), lookups.len() as u64);
+        // What has a count of its own is in the order of the exact counts.
+        let (hot, all) = (counts.hot(100), naive_hot(&lookups, lookups.len()));
+        let places: Vec<usize> =
+            hot.iter().map(|row| all.iter().position(|other| other == row).expect("hot")).collect();
+        prop_assert!(places.is_sorted(), "{places:?}");
     }
 }
 
@@ -64,6 +84,7 @@ fn a_table_without_look_ups_has_no_histogram() {
     for rows in [10, 1 << 40] {
         let counts = RowCounts::new(rows, 0);
         assert_eq!((counts.histogram(), counts.seen()), (None, Distinct::Exact(0)));
+        assert_eq!(counts.hot(10), Vec::<u64>::new());
     }
 }
 
@@ -81,6 +102,7 @@ fn rows_that_are_frequent_from_the_beginning_are_counted_exactly_in_little_memor
     let counts = counted(1 << 40, RowCounts::LEAST_BYTES, &lookups);
     let histogram = counts.histogram().expect("look-ups");
     assert_eq!(histogram.buckets()[0], Bucket { rows: 10, lookups: 200_000 });
+    assert_eq!(counts.hot(10), (0..10).collect::<Vec<_>>());
     let Distinct::Estimate { count, relative_error } = counts.seen() else {
         panic!("more rows than {} bytes can hold", RowCounts::LEAST_BYTES)
     };
@@ -114,7 +136,7 @@ fn synthetic(rows: u64) -> Config {
 }
 
 fn measured(config: &Config, memory_bytes: u64, samples: u64) -> Profile {
-    let options = ProfileOptions { memory_bytes, samples: Some(samples) };
+    let options = ProfileOptions { memory_bytes, samples: Some(samples), hot_rows: 100 };
     let mut told = 0;
     let profile = profile(config, options, |samples| told = samples).expect("a profile");
     assert_eq!((profile.samples, told), (samples, samples));
@@ -195,7 +217,7 @@ fn the_dense_model_has_the_parameters_that_a_run_has() {
 
 #[test]
 fn memory_below_the_least_is_refused_with_the_least() {
-    let options = ProfileOptions { memory_bytes: 1000, samples: Some(10) };
+    let options = ProfileOptions { memory_bytes: 1000, samples: Some(10), hot_rows: 0 };
     let error = profile(&synthetic(1000), options, |_| {}).expect_err("too little").to_string();
     assert!(error.contains("131072") && error.contains("2 tables"), "{error}");
 }
@@ -210,7 +232,7 @@ fn tables_of_two_types_are_refused_by_name() {
         ..Options::default()
     };
     let config = Config::resolve(options).expect("consistent");
-    let options = ProfileOptions { memory_bytes: PLENTY, samples: Some(10) };
+    let options = ProfileOptions { memory_bytes: PLENTY, samples: Some(10), hot_rows: 0 };
     let error = profile(&config, options, |_| {}).expect_err("two types").to_string();
     for word in ["\"small\"", "\"large\"", "Bf16", "F32"] {
         assert!(error.contains(word), "{word} is missing from: {error}");
@@ -232,7 +254,7 @@ fn real_clicks_have_the_histogram_of_a_naive_count() {
     let rows = 1000;
     let options = Options { data: vec![file], rows_per_table: Some(rows), ..Options::default() };
     let config = Config::resolve(options).expect("consistent");
-    let options = ProfileOptions { memory_bytes: PLENTY, samples: None };
+    let options = ProfileOptions { memory_bytes: PLENTY, samples: None, hot_rows: 1000 };
     let profile = profile(&config, options, |_| {}).expect("a profile");
     assert_eq!(profile.samples, 7200);
     for (number, table) in profile.tables.iter().enumerate() {
@@ -246,6 +268,7 @@ fn real_clicks_have_the_histogram_of_a_naive_count() {
         let spec = &profile.workload.tables[number];
         assert_eq!(spec.access, Some(Access::Histogram(expected.clone())), "{}", table.table);
         assert_eq!((spec.rows, spec.pooling_factor), (rows + 1, 1.0));
+        assert_eq!(spec.hot, Some(naive_hot(&ids, 1000)));
         assert_eq!((table.lookups, table.seen.count()), (7200, expected.rows()));
         let frequencies = RowFrequencies::new(&Access::Histogram(expected.clone()), rows + 1);
         let top = frequencies.expect("valid").share_of_top(expected.rows().div_ceil(10));

@@ -3,12 +3,15 @@
 use super::error::Result;
 use super::layout::Members;
 use super::no_set;
+use super::wire::IdWire;
 use emb_comm::{Collective, Meters};
 use emb_shard::{NodeSplit, Plan, Rank};
 
 /// This rank's ends of the sets of an exchange.
 #[derive(Debug)]
 pub(super) struct Links<C> {
+    /// How ids travel.
+    pub(super) ids: IdWire,
     /// The group that this rank works in; `None` for groups of one.
     pub(super) group: Option<C>,
     /// The ranks of the group on this node, where the exchange works by nodes.
@@ -36,7 +39,7 @@ impl<C: Collective> Links<C> {
         }
         let many = mesh.group_ranks() > 1;
         let group = if many { Some(split(group.get(), position.get())?) } else { None };
-        Ok(Self { group, node, rail })
+        Ok(Self { ids: IdWire::default(), group, node, rail })
     }
 
     /// The ranks of the group on this node, and those of its rail.

@@ -40,6 +40,7 @@ impl Exchanged {
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Pooled<B>> {
+        embeddings.bring_back()?;
         let (mut trip, width) = (self.trip, embeddings.map.width());
         let mut staged = embeddings.staged.lend();
         staged.resize_with(embeddings.classes.len(), Staged::default);
@@ -77,7 +78,9 @@ impl Trip {
                 let divisor = self.divisors[f * self.batch + b];
                 let bag = &mut self.output[b * width..][columns.clone()];
                 // Where the weights sum to 0 there is no mean; the output is 0.
-                bag.iter_mut().for_each(|x| *x = if divisor == 0.0 { 0.0 } else { *x / divisor });
+                for x in bag {
+                    *x = if divisor == 0.0 { 0.0 } else { *x / divisor };
+                }
             }
         }
     }

@@ -49,6 +49,16 @@ fn a_profile_counts_hashed_ids_by_table_and_is_a_workload() {
         buckets.iter().map(|bucket| bucket[key].as_u64().expect("a number")).sum()
     };
     assert_eq!((sum("rows"), sum("lookups")), (2, 200));
+    // 12 i mod 97 of 200 rows has every id twice, so that every row is looked up twice.
+    assert_eq!((&tables[0]["hot"], &tables[1]["hot"]), (&2.into(), &50.into()));
+    let hot = |stats: &Value| stats["tables"][1]["hot"].as_array().cloned();
+    let all = hot(&stats).expect("rows");
+    assert_eq!(all.len(), 50);
+    let flags = ["--data", &data, "--out", &out, "--json", "--hot-rows"];
+    json(&profile(&[&flags[..], &["3"]].concat()));
+    assert_eq!(hot(&read(&out)).expect("rows")[..], all[..3]);
+    json(&profile(&[&flags[..], &["0"]].concat()));
+    assert_eq!(hot(&read(&out)), None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod lattice;
 mod laws;
 mod metered;
 mod naive;
+mod packed;
 mod predicted;
 mod published;
 mod random_plans;

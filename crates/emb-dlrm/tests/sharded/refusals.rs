@@ -6,10 +6,7 @@ use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::Error;
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::{OptimizerConfig, ReplicaRule, ReplicaScaling, RuleKind};
-use emb_shard::{
-    Block, ColRange, Exchange, Layout, Mesh, Owners, Path, Per, PlaceOptions, Placement, Plan,
-    PlanBuilder, PlanSpec, ReplicaSync, RowMap, RowOrder, RowRange, TablePlan, Tier,
-};
+use emb_shard::{Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, ReplicaSync};
 use std::sync::Mutex;
 
 fn model() -> Model {

@@ -28,6 +28,9 @@ pub(super) struct Collectives {
 pub(super) struct Runs {
     /// That bring ids to owners; counts travel ahead of them.
     pub(super) ids: f64,
+    /// Counts for each peer: samples, ids and whether they have weights where bags travel, words
+    /// where lists of rows do.
+    pub(super) counts: f64,
     /// That bring sums or rows back; as many bring gradients.
     pub(super) outputs: f64,
 }
@@ -54,17 +57,16 @@ impl Classes {
             let [flat, node, rail] = &mut all.scopes;
             match exchange {
                 Exchange::Local => {}
-                Exchange::Reduce { over: Path::Flat }
-                | Exchange::Unique { per: Per::Rank }
-                | Exchange::Rows => flat.add(2.0, 1.0),
+                Exchange::Reduce { over: Path::Flat } => flat.add(2.0, 3.0, 1.0),
+                Exchange::Unique { per: Per::Rank } | Exchange::Rows => flat.add(2.0, 1.0, 1.0),
                 Exchange::Reduce { over: Path::Hierarchical } => {
-                    flat.add(2.0, 0.0);
-                    node.add(0.0, 1.0);
-                    rail.add(0.0, 1.0);
+                    flat.add(2.0, 3.0, 0.0);
+                    node.add(0.0, 0.0, 1.0);
+                    rail.add(0.0, 0.0, 1.0);
                 }
                 Exchange::Unique { per: Per::Node } => {
-                    node.add(2.0, 1.0);
-                    rail.add(2.0, 1.0);
+                    node.add(2.0, 1.0, 1.0);
+                    rail.add(2.0, 1.0, 1.0);
                 }
             }
         }
@@ -90,13 +92,9 @@ impl Collectives {
 }
 
 impl Runs {
-    /// Classes that bring ids in this scope: each runs two collectives to do so.
-    pub(super) fn classes(self) -> f64 {
-        self.ids / 2.0
-    }
-
-    fn add(&mut self, ids: f64, outputs: f64) {
+    fn add(&mut self, ids: f64, counts: f64, outputs: f64) {
         self.ids += ids;
+        self.counts += counts;
         self.outputs += outputs;
     }
 }

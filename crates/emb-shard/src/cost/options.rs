@@ -57,9 +57,10 @@ pub struct CostOptions {
     pub gradient_sum: GradientSum,
     /// The way on which replicas sum and average.
     pub replica_way: ReplicaWay,
-    /// Bytes of a count that travels ahead of ids and rows, three to each peer of an exchange and
-    /// one a shard to each replica that is told rows, three where rows are dealt out; 0 where they
-    /// are not counted. Seconds know them as latency alone.
+    /// Bytes of a count that travels ahead of ids and rows: three to each peer of an exchange of
+    /// sums; one, and one for each shard that it has, to each peer of an exchange of rows; one a
+    /// shard to each replica that is told rows, three where rows are dealt out. 0 where they are not
+    /// counted.
     pub count_bytes: u8,
     /// Part of the memory's bandwidth that look-ups and updates of rows reach, above 0, at most 1.
     pub memory_efficiency: f64,

@@ -190,16 +190,13 @@ fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffi
     bytes(traffic) / (bandwidth * ledger.model.options.link_efficiency)
 }
 
-/// What a rank tells a peer of an exchange before ids: samples, ids, whether they have weights.
-const COUNTS: f64 = 3.0;
-
 /// Bytes that a rank exchanges over one level: ids, outputs, their gradients, statistics of rows.
 fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
     let mut bytes = LevelBytes::default();
     for placed in &ledger.meshes {
         let (place, position) = placed.shape.place(rank);
         for (scope, runs) in placed.collectives.used() {
-            let counts = COUNTS * runs.classes() * f64::from(ledger.model.options.count_bytes);
+            let counts = runs.counts * f64::from(ledger.model.options.count_bytes);
             let own = scope.channel(&placed.loads.positions[position]);
             let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
             let both = volume.outputs.sent

@@ -169,6 +169,8 @@ impl Adding<'_> {
         let group = f64::from(self.shape.mesh.group_ranks());
         let id = f64::from(self.workload.ids().bytes());
         let lengths = asked.bags * f64::from(self.workload.length_bytes());
+        // Of the list of rows that a peer asks for.
+        let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
         let mut load = self.stored(width, rows, asked);
         // Ids that arrive at the owner, and the rows or sums that leave it.
@@ -185,16 +187,19 @@ impl Adding<'_> {
                 (group * asked.lookups, group * asked.bags)
             }
             Exchange::Unique { per: Per::Rank } => {
-                load.flat = Channel { ids: asked.of_rank * id, outputs: asked.of_rank * sent };
+                let ids = asked.of_rank * id + length;
+                load.flat = Channel { ids, outputs: asked.of_rank * sent };
                 (group * asked.of_rank, group * asked.of_rank)
             }
             Exchange::Unique { per: Per::Node } => {
-                load.rail = Channel { ids: asked.of_node * id, outputs: asked.of_node * sent };
+                let ids = asked.of_node * id + length;
+                load.rail = Channel { ids, outputs: asked.of_node * sent };
                 let nodes = f64::from(self.shape.parts());
                 (nodes * asked.of_node, nodes * asked.of_node)
             }
             Exchange::Rows => {
-                load.flat = Channel { ids: asked.lookups * id, outputs: asked.lookups * sent };
+                let ids = asked.lookups * id + length;
+                load.flat = Channel { ids, outputs: asked.lookups * sent };
                 (group * asked.lookups, group * asked.lookups)
             }
         };
@@ -259,15 +264,18 @@ impl Adding<'_> {
         loads: &mut Loads,
     ) {
         let part = self.shape.part;
-        let mut by_rail = vec![0.0; part as usize];
+        let mut by_rail = vec![(0.0, 0.0); part as usize];
         for (owner, rows) in asked {
-            by_rail[(owner % part) as usize] += rows * self.sign;
+            let (all, lists) = &mut by_rail[(owner % part) as usize];
+            *all += rows * self.sign;
+            *lists += self.sign;
         }
         let id = f64::from(self.workload.ids().bytes());
+        let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
         for node in loads.positions.chunks_mut(part as usize) {
-            for (load, &rows) in node.iter_mut().zip(&by_rail) {
-                load.node += Channel { ids: rows * id, outputs: rows * sent };
+            for (load, &(rows, lists)) in node.iter_mut().zip(&by_rail) {
+                load.node += Channel { ids: rows * id + lists * length, outputs: rows * sent };
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use super::{Plan, PlanSpec, RowOrder, TablePlan, Tier};
 use crate::{Result, RowMap, RowMapKind, RowRange, Table, Workload};
+use serde::Serialize;
 
 /// A table whose tiers were to have more hot rows than are known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HotRowsShort {
     /// Table name.
     pub table: String,

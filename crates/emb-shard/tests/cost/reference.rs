@@ -139,6 +139,7 @@ impl Reference<'_> {
         let id = f64::from(workload.ids().bytes());
         let sent = workload.outputs().row_bytes(width) as f64;
         let bags = asked.lookups * id + asked.bags * f64::from(workload.length_bytes());
+        let length = f64::from(self.case.model.options.count_bytes);
         match exchange {
             Exchange::Local => {}
             Exchange::Reduce { over: Path::Flat } => {
@@ -163,7 +164,7 @@ impl Reference<'_> {
             Exchange::Unique { per: Per::Rank } => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
-                    pairs.ids[asker][owner] += asked.of_rank * id;
+                    pairs.ids[asker][owner] += asked.of_rank * id + length;
                     pairs.outputs[owner][asker] += asked.of_rank * sent;
                 }
             }
@@ -173,19 +174,19 @@ impl Reference<'_> {
                     let near = self.peers(mesh, Scope::Node, asker);
                     let between = near.into_iter().find(|rank| rail.contains(rank)).expect("one");
                     let pairs = self.pairs(mesh, Scope::Node, exchange);
-                    pairs.ids[asker][between] += asked.of_rank * id;
+                    pairs.ids[asker][between] += asked.of_rank * id + length;
                     pairs.outputs[between][asker] += asked.of_rank * sent;
                 }
                 let pairs = self.pairs(mesh, Scope::Rail, exchange);
                 for between in rail {
-                    pairs.ids[between][owner] += asked.of_node * id;
+                    pairs.ids[between][owner] += asked.of_node * id + length;
                     pairs.outputs[owner][between] += asked.of_node * sent;
                 }
             }
             Exchange::Rows => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
-                    pairs.ids[asker][owner] += asked.lookups * id;
+                    pairs.ids[asker][owner] += asked.lookups * id + length;
                     pairs.outputs[owner][asker] += asked.lookups * sent;
                 }
             }
@@ -434,7 +435,8 @@ impl Reference<'_> {
             };
             if brings_ids {
                 runs.0 += 2.0;
-                told += 3.0 * f64::from(options.count_bytes);
+                let counts = if matches!(exchange, Exchange::Reduce { .. }) { 3.0 } else { 1.0 };
+                told += counts * f64::from(options.count_bytes);
             }
             if brings_outputs {
                 runs.1 += 1.0;

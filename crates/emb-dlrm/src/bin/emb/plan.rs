@@ -42,10 +42,20 @@ fn make(args: &MakeArgs) -> Result<()> {
         }
         other => other?,
     };
+    let untrained = outcome.not_for_training();
+    if let (true, Some(reason)) = (args.planner.for_training, &untrained) {
+        return Err(Error::Config(format!(
+            "--for-training: {reason}; choose another --planner than {}",
+            planner.name()
+        )));
+    }
     if let Some(path) = &args.out {
         write_file(path, &outcome.plan.to_file().to_string())?;
-        if let Some(reason) = outcome.not_for_training() {
+        if let Some(reason) = untrained {
             note(&format!("emb train can't execute this plan ({reason}): give --for-training"));
+        }
+        for line in outcome.notes() {
+            note(&line);
         }
     }
     let mut report = outcome.report(planner.name(), &task)?;

@@ -23,7 +23,11 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<()> {
     let config = Config::resolve(options)?;
     folder_exists(&args.out)?;
     let synthetic = (config.data == Origin::Synthetic).then_some(SYNTHETIC_SAMPLES);
-    let options = ProfileOptions { memory_bytes: args.memory, samples: args.samples.or(synthetic) };
+    let options = ProfileOptions {
+        memory_bytes: args.memory,
+        samples: args.samples.or(synthetic),
+        hot_rows: args.hot_rows as usize,
+    };
     let mut reading = Reading::new();
     let result = profile(&config, options, |samples| reading.samples(samples));
     let seconds = reading.finish();
@@ -79,14 +83,16 @@ fn summary(profile: &Profile, path: &Path, seconds: f64) -> String {
                 distinct(one.seen),
                 count(one.lookups),
                 format!("{:.2}", one.pooling_factor),
+                count(one.hot),
                 percent(one.top_1_percent),
                 percent(one.top_10_percent),
             ]
         })
         .collect();
-    let titles = ["table", "rows", "seen", "look-ups", "pooling", "top 1 %", "top 10 %"];
+    let titles = ["table", "rows", "seen", "look-ups", "pooling", "hot", "top 1 %", "top 10 %"];
     format!(
-        "{}\n\n{}\n\ntop: look-ups that the most frequent rows take, of the rows seen",
+        "{}\n\n{}\n\nhot: the most frequent rows, listed in the file, each looked up twice or more\ntop: \
+         look-ups that the most frequent rows take, of the rows seen",
         pairs(&head),
         table(&titles, &rows)
     )

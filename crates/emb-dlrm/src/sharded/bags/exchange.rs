@@ -3,7 +3,8 @@
 use super::BagsWay;
 use crate::sharded::error::Result;
 use crate::sharded::links::Links;
-use crate::sharded::trip::{Arrived, Parcels};
+use crate::sharded::trip::{Arrived, Bags, Parcels};
+use crate::sharded::wire::{IdWire, PackedLists};
 use emb_comm::Collective;
 use emb_kernels::Backend;
 
@@ -20,6 +21,9 @@ pub(super) struct ExchangeMemory {
     cursors: Vec<Cursor>,
     words: Vec<i64>,
     weights: Vec<f32>,
+    packed: PackedLists,
+    /// Ids of all portions of a rank.
+    portion_ids: Vec<i64>,
 }
 
 /// Where the next lengths, ids and weights of a rank are.
@@ -30,7 +34,8 @@ struct Cursor {
     weights: usize,
 }
 
-/// What ranks tell each other first: samples, ids, whether there are per-sample weights.
+/// What ranks tell each other first: samples, ids, packed words twice and one more if there are
+/// per-sample weights.
 const COUNTS: usize = 3;
 
 impl<B: Backend> BagsWay<B> {
@@ -48,13 +53,19 @@ impl<B: Backend> BagsWay<B> {
             return Ok(());
         };
         parcels.pack();
+        let packed = links.ids == IdWire::Packed;
         let memory = &mut self.exchange;
-        let weighted = usize::from(parcels.weighted);
+        memory.packed.clear();
+        if packed {
+            memory.pack(&parcels.bags, batch)?;
+        }
         memory.send.clear();
         memory.send_ids.clear();
-        for bags in &parcels.bags {
-            memory.send.extend([batch, bags.ids.len(), weighted]);
-            memory.send_ids.push(bags.ids.len());
+        for (peer, bags) in parcels.bags.iter().enumerate() {
+            let words = memory.packed.counts.get(peer).copied().unwrap_or(0);
+            let ids = bags.ids.len();
+            memory.send.extend([batch, ids, 2 * words + usize::from(parcels.weighted)]);
+            memory.send_ids.push(ids);
         }
         memory.told.resize(memory.send.len(), 0);
         group.exchange_counts(&memory.send, &mut memory.told)?;
@@ -62,15 +73,22 @@ impl<B: Backend> BagsWay<B> {
         arrived.weighted = false;
         memory.ids.clear();
         memory.sizes.clear();
+        memory.packed.told.clear();
         for told in memory.told.chunks_exact(COUNTS) {
             arrived.samples.push(told[0]);
             memory.ids.push(told[1]);
             memory.sizes.push(told[0] * portions + told[1]);
-            arrived.weighted |= told[2] > 0;
+            memory.packed.told.push(told[2] / 2);
+            arrived.weighted |= told[2] % 2 > 0;
         }
-        memory.words.resize(memory.sizes.iter().sum(), 0);
-        let (words, counts) = (&parcels.words, &parcels.counts);
-        group.all_to_all_v::<i64>(words, counts, &mut memory.words, &memory.sizes)?;
+        if packed {
+            memory.packed.travel(group)?;
+            memory.unpack(portions, &arrived.samples)?;
+        } else {
+            memory.words.resize(memory.sizes.iter().sum(), 0);
+            let (words, counts) = (&parcels.words, &parcels.counts);
+            group.all_to_all_v::<i64>(words, counts, &mut memory.words, &memory.sizes)?;
+        }
         if arrived.weighted {
             if !parcels.weighted {
                 // A rank without weights, for want of samples perhaps, has weights of 1.
@@ -101,6 +119,38 @@ impl Arrived {
 }
 
 impl ExchangeMemory {
+    /// For every owner, portion by portion: the lengths of bags, then their ids.
+    fn pack(&mut self, bags: &[Bags], batch: usize) -> Result<()> {
+        for bags in bags {
+            let mut rest = &bags.ids[..];
+            for lengths in bags.lengths.chunks(batch.max(1)) {
+                let (ids, after) = rest.split_at(lengths.iter().sum::<i64>() as usize);
+                self.packed.push(lengths, false)?;
+                self.packed.push(ids, false)?;
+                rest = after;
+            }
+            self.packed.next_peer();
+        }
+        Ok(())
+    }
+
+    /// The words that would have come plainly: for every rank all lengths, then all ids.
+    fn unpack(&mut self, portions: usize, samples: &[usize]) -> Result<()> {
+        let Self { words, portion_ids, packed, .. } = self;
+        words.clear();
+        for &samples in samples {
+            portion_ids.clear();
+            for _ in 0..portions {
+                let begin = words.len();
+                packed.pop(samples, words)?;
+                let ids = words[begin..].iter().sum::<i64>() as usize;
+                packed.pop(ids, portion_ids)?;
+            }
+            words.extend_from_slice(portion_ids);
+        }
+        Ok(())
+    }
+
     /// From one parcel a rank to one batch: by portion, then rank, then sample.
     fn arrange(&mut self, portions: usize, arrived: &mut Arrived) {
         self.cursors.clear();

@@ -106,7 +106,7 @@ impl<B: Backend> BagsWay<B> {
             backend.pool(tables, &self.map, staged.view(&self.names, arrived), out)?;
             backend.download(self.device.view(0..rows * cols), &mut self.sums)?;
         }
-        self.to_samples(links, batch, &arrived.samples)?;
+        self.send_sums(links, batch, &arrived.samples)?;
         samples::assemble(self.sources(), &self.received, (batch, width), output);
         Ok(())
     }
@@ -125,7 +125,7 @@ impl<B: Backend> BagsWay<B> {
         let mut sums = std::mem::take(&mut self.sums);
         samples::cut(self.sources(), gradient, divisors, (batch, width), &mut sums);
         self.sums = sums;
-        self.to_owners(links, batch, &arrived.samples)?;
+        self.send_gradients(links, batch, &arrived.samples)?;
         self.device.fill(backend, &self.received)
     }
 
@@ -137,14 +137,14 @@ impl<B: Backend> BagsWay<B> {
     }
 
     /// Sums go to where their samples are.
-    fn to_samples<C: Collective>(
+    fn send_sums<C: Collective>(
         &mut self,
         links: &mut Links<C>,
         batch: usize,
         samples: &[usize],
     ) -> Result<()> {
         if let Some(nodes) = &mut self.nodes {
-            return nodes.to_samples(links, &self.sums, batch, samples, &mut self.received);
+            return nodes.send_sums(links, &self.sums, batch, samples, &mut self.received);
         }
         let Some(group) = &mut links.group else {
             std::mem::swap(&mut self.sums, &mut self.received);
@@ -164,14 +164,14 @@ impl<B: Backend> BagsWay<B> {
     }
 
     /// Gradients go to where their rows are.
-    fn to_owners<C: Collective>(
+    fn send_gradients<C: Collective>(
         &mut self,
         links: &mut Links<C>,
         batch: usize,
         samples: &[usize],
     ) -> Result<()> {
         if let Some(nodes) = &mut self.nodes {
-            return nodes.to_owners(links, &self.sums, batch, samples, &mut self.received);
+            return nodes.send_gradients(links, &self.sums, batch, samples, &mut self.received);
         }
         let Some(group) = &mut links.group else {
             std::mem::swap(&mut self.sums, &mut self.received);

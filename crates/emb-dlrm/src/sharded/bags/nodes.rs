@@ -78,7 +78,7 @@ impl Nodes {
 
     /// From `sums`, `[samples of the group, columns of this owner]`, to `[batch, columns]` of each
     /// node, for this rank's samples.
-    pub(super) fn to_samples<C: Collective>(
+    pub(super) fn send_sums<C: Collective>(
         &mut self,
         links: &mut Links<C>,
         sums: &[f32],
@@ -105,7 +105,7 @@ impl Nodes {
     }
 
     /// From `[batch, columns]` of each node to `[samples of the group, columns of this owner]`.
-    pub(super) fn to_owners<C: Collective>(
+    pub(super) fn send_gradients<C: Collective>(
         &mut self,
         links: &mut Links<C>,
         parts: &[f32],

@@ -66,6 +66,11 @@ impl Relay {
         }
     }
 
+    /// Lists that every rank of the node sends here.
+    pub(super) fn lists(&self) -> usize {
+        self.widths.len()
+    }
+
     /// Unites the lists that came from the ranks of the node, and makes what the owners are asked.
     pub(super) fn unite(&self, memory: &mut ExchangeMemory, relayed: &mut Relayed) {
         let shards = self.widths.len();
@@ -80,7 +85,9 @@ impl Relay {
             let (lengths, mut rows) = own.split_at(shards);
             for (&length, united) in lengths.iter().zip(&mut *united) {
                 let (list, others) = rows.split_at(length as usize);
-                list.iter().for_each(|&row| united.push(row as u64));
+                for &row in list {
+                    united.push(row as u64);
+                }
                 lens.push(list.len());
                 rows = others;
             }
@@ -89,9 +96,10 @@ impl Relay {
         for (united, row_of) in united.iter_mut().zip(&mut *row_of) {
             united.number(row_of);
         }
-        let ExchangeMemory { words, counts, .. } = memory;
+        let ExchangeMemory { words, counts, lists: in_lists, .. } = memory;
         words.clear();
         counts.clear();
+        in_lists.clear();
         starts.clear();
         let mut start = 0;
         for node in &self.nodes {
@@ -104,6 +112,7 @@ impl Relay {
                 start += list.len() * width;
             }
             counts.push(words.len() - begin);
+            in_lists.push(node.len());
         }
     }
 

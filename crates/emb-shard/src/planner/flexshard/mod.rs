@@ -83,8 +83,9 @@ impl Default for FlexShardPlanner {
 const TRIES: u32 = 8;
 
 impl Planner for FlexShardPlanner {
+    /// `flexshard`, and `flexshard-unique` where a row that a rank asks for twice travels once.
     fn name(&self) -> &'static str {
-        "flexshard"
+        if self.duplicates == Duplicates::Kept { "flexshard" } else { "flexshard-unique" }
     }
 
     /// # Errors

@@ -13,7 +13,8 @@ A plan for a run of the same options on eight ranks:
     emb train --data day_*.gz --rows-per-table 1000000 --world 8 --plan plan.json
 
 Rows of a table that do not fit into the memory are counted so: the most frequent quarter of the
-first ones exactly, the others as a sample by the hash of the row; the table then says `about`.";
+first ones exactly, the others as a sample by the hash of the row; the table then says `about`.
+Rows that are listed as hot have a count of their own.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -24,7 +25,7 @@ pub(crate) struct ProfileArgs {
     /// Training data: Criteo files (plain, .gz, .zst; * and ? expand), or the word `synthetic`.
     #[arg(long, num_args = 1.., value_name = "PATH|synthetic")]
     pub(crate) data: Vec<PathBuf>,
-    /// File to write the workload to, as JSON: tables with their measured look-ups.
+    /// File to write the workload to, as JSON: tables with their measured look-ups and hot rows.
     #[arg(long, value_name = "FILE.json")]
     pub(crate) out: PathBuf,
     /// Most samples to read [default: all of files, 1000000 of synthetic data]
@@ -33,6 +34,10 @@ pub(crate) struct ProfileArgs {
     /// Memory that the counts of all tables may take together.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     pub(crate) memory: u64,
+    /// Most rows of each table to list as hot, so that plans can place them apart; 0 for none. Only
+    /// rows looked up at least twice are.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(..=1 << 30))]
+    pub(crate) hot_rows: u32,
     /// Print one JSON object on standard output and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
