@@ -1,6 +1,6 @@
 //! Dense gradients summed over the ranks while the backward pass goes on: [`DenseReducer`].
 
-use super::queue::{Giver, Taker, queue};
+use crate::queue::{Giver, Taker, queue};
 use crate::model::Dense;
 use crate::{Error, Result};
 use emb_comm::{Collective, Meter};

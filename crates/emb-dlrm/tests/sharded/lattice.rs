@@ -93,8 +93,9 @@ fn model(random: &mut Random) -> Model {
             let rows = if random.below(3) == 0 { random.pick(&few) } else { 1 + random.below(200) };
             let dim = if random.below(3) == 0 { random.pick(&few) } else { 1 + random.below(64) };
             let sequence = random.below(4) == 0;
+            // Where rows travel, others may pool them.
             poolings.push(if sequence {
-                &[Pooling::None][..]
+                &[Pooling::None, Pooling::None, Pooling::Sum, Pooling::Mean][..]
             } else {
                 &[Pooling::Sum, Pooling::Mean]
             });
@@ -174,9 +175,9 @@ fn any_plan_equals_one_process() {
     }
 }
 
-/// Exchanges of sums and of means: local, two ways to reduce, two to fetch distinct rows; of
-/// sequences rows instead of sums; three syncs; one to three tiers.
-const EVERYTHING: usize = 2 * 5 + 4 + 3 + 3;
+/// Exchanges of sums and of means: local, two ways to reduce, two to fetch distinct rows, one to
+/// fetch all; of sequences those that don't reduce; three syncs; one to three tiers.
+const EVERYTHING: usize = 2 * 6 + 4 + 3 + 3;
 
 #[test]
 fn cases_are_what_they_are_said_to_be() {

@@ -73,10 +73,8 @@ impl Model {
     pub(crate) fn tables(&self) -> Tables {
         let table = |(t, spec): (usize, &TableSpec)| {
             let named = self.features.iter().filter(|feature| feature.table == t);
-            let pooling = match named.clone().next().map(|feature| feature.pooling) {
-                Some(Pooling::None) => emb_shard::Pooling::None,
-                _ => emb_shard::Pooling::Sum,
-            };
+            let sequence = named.clone().any(|feature| feature.pooling == Pooling::None);
+            let pooling = if sequence { emb_shard::Pooling::None } else { emb_shard::Pooling::Sum };
             let features = Some(named.map(|feature| feature.name.clone()).collect());
             let options = TableOptions { pooling, features, ..TableOptions::default() };
             Table::new(spec.name.clone(), spec.rows, spec.dim, options).expect("a table")
@@ -275,9 +273,12 @@ pub(crate) fn try_over_ranks(
     let results = run(plan.world() as usize, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, plan)?;
-        // Half of all plans.
+        // A half of all plans, and a third.
         if plan.fingerprint().is_multiple_of(2) {
             sharded.set_id_wire(IdWire::Packed);
+        }
+        if plan.fingerprint().is_multiple_of(3) {
+            sharded.sync_beside(world, &cpu)?;
         }
         let me = world.rank();
         let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
