@@ -208,7 +208,8 @@ fn shares_are_those_of_the_timeline_of_the_same_run() {
     let replicas = Options {
         replicas: Some(2),
         layout: Some(LayoutKind::Contiguous),
-        sync: Some(SyncKind::Weights),
+        // On the rank's own thread, where timelines draw it.
+        sync: Some(SyncKind::Gradients),
         nodes: Some(2),
         ..base.clone()
     };
