@@ -208,7 +208,8 @@ fn shares_are_those_of_the_timeline_of_the_same_run() {
     let replicas = Options {
         replicas: Some(2),
         layout: Some(LayoutKind::Contiguous),
-        sync: Some(SyncKind::Weights),
+        // On the rank's own thread, where timelines draw it.
+        sync: Some(SyncKind::Gradients),
         nodes: Some(2),
         ..base.clone()
     };
@@ -228,7 +229,7 @@ fn a_rank_slowed_three_times_is_named_within_twenty_steps() {
     eprintln!("{slow:?}, waiting {:.3}", looks[0].waiting);
     assert_eq!((looks[0].step, slow.rank), (20, 2));
     assert!(slow.compute_ratio > 1.5, "{slow:?}");
-    assert!(slow.waiting_caused > 0.3, "{slow:?}");
+    assert!(slow.waiting_caused > 0.2, "{slow:?}");
     assert_eq!(looks[0].advice[0], "rank 2 is slow: check that machine");
 }
 
@@ -256,7 +257,7 @@ fn bytes_are_as_planned_with_the_look_ups_of_a_profile() {
     let folder = Folder::new();
     let replicas = Options {
         replicas: Some(2),
-        sync: Some(SyncKind::Weights),
+        sync: Some(SyncKind::TouchedRows),
         sync_every: Some(4),
         nodes: Some(2),
         steps: Some(60),
