@@ -14,15 +14,16 @@ const STEPS: usize = 10;
 /// Relative error, norm-wise by tensor.
 const LIMIT: f64 = 1e-5;
 
-struct Case {
-    model: Model,
+/// Any model, any plan of it, and batches of every rank.
+pub(crate) struct Case {
+    pub(crate) model: Model,
     spec: PlanSpec,
-    plan: Plan,
-    steps: Vec<Vec<Jagged>>,
+    pub(crate) plan: Plan,
+    pub(crate) steps: Vec<Vec<Jagged>>,
 }
 
 impl Case {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let model = model(&mut random);
         let shape = Shape::new(&mut random);
