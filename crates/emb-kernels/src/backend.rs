@@ -27,6 +27,12 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Another stream on the same device, of the same parallelism, for work beside this one's.
+    ///
+    /// # Errors
+    /// The device has no room for another.
+    fn another(&self) -> Result<Self>;
+
     /// Runs several operations as one: worth it around a whole step, where a backend can then
     /// start its threads (or record its launches) once. Results do not change.
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {

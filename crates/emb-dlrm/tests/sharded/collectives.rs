@@ -40,12 +40,14 @@ fn collectives_of_a_step_do_not_grow_with_tables() {
         (4, row_wise, true, 5),
         // And the statistics of rows.
         (4, column_wise, false, 5),
-        // And the mean over replicas: shares, then all of it.
-        (2, PlaceOptions { sync: Some(weights(1)), ..row_wise }, false, 6),
+        // And the mean over two replicas, which tell each other all.
+        (2, PlaceOptions { sync: Some(weights(1)), ..row_wise }, false, 5),
+        // Only the mean over four: shares, then all of it.
+        (4, PlaceOptions { sync: Some(weights(1)), ..Placement::DataParallel.into() }, false, 2),
         // Not due after one step.
         (2, PlaceOptions { sync: Some(weights(2)), ..row_wise }, false, 4),
         // And how many rows were touched, and which.
-        (2, PlaceOptions { sync: Some(touched_rows(1)), ..row_wise }, false, 8),
+        (2, PlaceOptions { sync: Some(touched_rows(1)), ..row_wise }, false, 7),
         // And counts, rows and gradients of the replicas.
         (2, PlaceOptions { sync: gradients, ..table_wise }, false, 7),
         (2, PlaceOptions { sync: gradients, ..column_wise }, false, 8),

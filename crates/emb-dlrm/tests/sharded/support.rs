@@ -273,9 +273,12 @@ pub(crate) fn try_over_ranks(
     let results = run(plan.world() as usize, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, plan)?;
-        // Half of all plans.
+        // A half of all plans, and a third.
         if plan.fingerprint().is_multiple_of(2) {
             sharded.set_id_wire(IdWire::Packed);
+        }
+        if plan.fingerprint().is_multiple_of(3) {
+            sharded.sync_beside(world, &cpu)?;
         }
         let me = world.rank();
         let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
