@@ -5,7 +5,7 @@ use crate::random_plans::{Shape, permutation};
 use crate::support::{Model, Outcome, Random, Upstream, bits, concat, seeds, try_over_ranks};
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::{Decay, OptimizerConfig, RuleKind};
-use emb_shard::{Plan, PlanSpec, ReplicaSync};
+use emb_shard::{Plan, PlanSpec, ReplicaSync, Tier};
 use std::collections::BTreeMap;
 
 /// Steps of a case.
@@ -25,9 +25,20 @@ pub(crate) struct Case {
 impl Case {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let model = model(&mut random);
+        let mut model = model(&mut random);
         let shape = Shape::new(&mut random);
         let spec = shape.plan(&mut random, &model);
+        for (table, placed) in model.specs.iter_mut().zip(&spec.tables) {
+            let exact = |tier: &Tier| {
+                let summed = matches!(tier.sync, ReplicaSync::None | ReplicaSync::Gradients);
+                summed && tier.blocks.len() == 1
+            };
+            if placed.tiers.iter().all(exact) && random.below(3) == 0 {
+                let mut config = *table.optimizer.config();
+                config.max_norm = Some(0.3);
+                table.optimizer = config.build().expect("valid");
+            }
+        }
         let plan = Plan::new(&model.tables(), spec.clone()).expect("a plan");
         let steps = steps(&mut random, &model, shape.world as usize);
         Self { model, spec, plan, steps }
