@@ -2,7 +2,7 @@
 
 use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::EmbeddingBags;
-use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings, WholeTable};
+use emb_dlrm::sharded::{Error, IdWire, Pooled, ShardedEmbeddings, WholeTable};
 use emb_kernels::{Backend, Cpu, CpuOptions, Feature, Jagged, Mat, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{Plan, Table, TableOptions, Tables};
@@ -308,10 +308,22 @@ pub(crate) fn one_step(
     upstream: Upstream,
     step: u64,
 ) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
-    let total = batches.iter().map(Jagged::batch).sum();
-    let first = batches[..me].iter().map(Jagged::batch).sum();
     let routed = sharded.route(batches[me].as_ref())?;
     let pooled = routed.exchange(sharded)?.pool(sharded, cpu)?;
+    finish_step(model, (sharded, cpu), pooled, (batches, me), upstream, step)
+}
+
+/// The end of [`one_step`], once everything is pooled.
+pub(crate) fn finish_step(
+    model: &Model,
+    (sharded, cpu): (&mut ShardedEmbeddings<Cpu, Local>, &mut Cpu),
+    pooled: Pooled<Cpu>,
+    (batches, me): (&[Jagged], usize),
+    upstream: Upstream,
+    step: u64,
+) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
+    let total = batches.iter().map(Jagged::batch).sum();
+    let first = batches[..me].iter().map(Jagged::batch).sum();
     let output = pooled.output().to_vec();
     let gradient = upstream.gradient(&output, model.width(), (step, first, total));
     let (mut rows, mut gradients) = (Vec::new(), Vec::new());
