@@ -62,10 +62,10 @@ pub use pool::Pooled;
 pub use route::Routed;
 pub use wire::IdWire;
 
-use beside::Beside;
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
+use beside::Beside;
 use class::{Class, Whole};
 use emb_comm::{Collective, Meter, Meters, Trace};
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, TableSpec};
@@ -217,7 +217,9 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
     /// of replicas.
     pub fn meters(&self) -> impl Iterator<Item = Meters> {
-        self.classes.iter().flat_map(|class| class.links.meters().chain(class.replica_meters()))
+        self.classes.iter().flat_map(|class| {
+            class.links.meters().chain(class.replica_meters())
+        })
     }
 
     /// What the exchanges inside groups cost this rank so far.

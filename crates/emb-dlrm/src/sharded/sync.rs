@@ -21,11 +21,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     pub fn sync(&mut self, backend: &mut B) -> Result<()> {
         let done = self.bring_back().and_then(|()| {
             let mut stored = self.classes.iter_mut().map(|class| &mut class.stored);
-            if self.unsynced == 0 {
-                Ok(())
-            } else {
-                stored.try_for_each(|s| s.sync(backend, |_| true))
-            }
+            if self.unsynced == 0 { Ok(()) } else { stored.try_for_each(|s| s.sync(backend, |_| true)) }
         });
         done.map_err(|error| self.give_up(error))?;
         self.unsynced = 0;
