@@ -67,7 +67,7 @@ pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
 use class::{Class, Whole};
-use emb_comm::{Collective, Meter, Meters};
+use emb_comm::{Collective, Meter, Meters, Trace};
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, TableSpec};
 use emb_shard::{Plan, Rank, Tier};
 use memory::ListMemory;
@@ -134,6 +134,8 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     unsynced: u64,
     /// Makes them equal, where that is wanted on a thread of its own.
     beside: Option<Beside<B, C>>,
+    /// Where waiting for it is recorded.
+    trace: Trace,
 }
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -182,6 +184,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             everyone,
             unsynced: 0,
             beside: None,
+            trace: Trace::default(),
         })
     }
 
@@ -204,6 +207,11 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// The plan that is executed.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Records in `trace` from now on how long this rank waits for syncs on a thread beside.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
     }
 
     /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
