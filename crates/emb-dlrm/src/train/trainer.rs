@@ -99,6 +99,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     }
 
     /// Where phases are recorded.
+    #[cfg(feature = "data")]
     pub(super) fn trace(&self) -> &Trace {
         &self.trace
     }
