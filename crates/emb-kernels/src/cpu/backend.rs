@@ -192,6 +192,17 @@ impl Backend for Cpu {
         self.team.run(|| gather::gather(threads, isa, tables, map, feature, batch, out))
     }
 
+    fn gather_all(
+        &mut self,
+        tables: &mut CpuTables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let (threads, isa) = (self.team.threads(), self.instructions);
+        self.team.run(|| gather::gather_all(threads, isa, tables, map, batch, out))
+    }
+
     fn scatter_update(
         &mut self,
         tables: &mut CpuTables,
@@ -353,18 +364,11 @@ impl Backend for Cpu {
         x0_gradient: Mat<&mut [f32]>,
         bias_gradient: &mut [f32],
     ) -> Result<()> {
-        let threads = self.team.threads();
+        let (threads, x0_u) = (self.team.threads(), (x0, u));
         self.team.run(|| {
-            cross::cross_backward(
-                threads,
-                x0,
-                u,
-                bias,
-                gradient,
-                u_gradient,
-                x0_gradient,
-                bias_gradient,
-            )
+            let (x0, u) = x0_u;
+            let to = (u_gradient, x0_gradient, bias_gradient);
+            cross::cross_backward(threads, x0, u, bias, gradient, to.0, to.1, to.2)
         })
     }
 
@@ -373,8 +377,7 @@ impl Backend for Cpu {
     }
 
     fn add(&mut self, x: Mat<&[f32]>, out: Mat<&mut [f32]>) -> Result<()> {
-        let threads = self.team.threads();
-        self.team.run(|| pointwise::add(threads, x, out))
+        self.team.run(|| pointwise::add(self.team.threads(), x, out))
     }
 
     fn bce_with_logits(
@@ -394,7 +397,7 @@ impl Backend for Cpu {
         state: &mut [f32],
         gradient: &[f32],
     ) -> Result<()> {
-        let threads = self.team.threads();
-        self.team.run(|| dense::dense_update(threads, rule, parameter, state, gradient))
+        let team = &self.team;
+        team.run(|| dense::dense_update(team.threads(), rule, parameter, state, gradient))
     }
 }

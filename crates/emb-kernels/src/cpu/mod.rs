@@ -12,7 +12,7 @@ mod backend;
 mod columns;
 mod cross;
 mod dense;
-mod detect;
+pub(crate) mod detect;
 mod dtype;
 mod gather;
 mod gemm;
@@ -27,7 +27,7 @@ mod route;
 mod rows;
 mod shape;
 mod shared;
-mod sort;
+pub(crate) mod sort;
 mod sum;
 mod table;
 #[cfg(test)]
