@@ -11,8 +11,7 @@ use std::ops::Range;
 ///
 /// A value of this type is one execution stream with its own scratch, hence `&mut self`: results
 /// do not depend on what ran before, and nothing is allocated once every buffer has been seen at
-/// its largest. A rank owns one; a second one on the same device overlaps with the first.
-/// Parallelism is fixed when the backend is made and never changes a bit of any result.
+/// its largest. A rank owns one; another overlaps with it. Parallelism never changes a bit.
 ///
 /// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
 /// the suite in [`conformance`](crate::conformance) checks a backend against it.
@@ -77,8 +76,6 @@ pub trait Backend: Send + Sized + 'static {
     /// # Errors
     /// The device failed.
     fn download<T: Scalar>(&mut self, from: Self::View<'_, T>, to: &mut [T]) -> Result<()>;
-
-    // Embedding tables
 
     /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
     /// Tables of one name are parts of one table: blocks of its columns, tiers of its rows.
@@ -234,8 +231,6 @@ pub trait Backend: Send + Sized + 'static {
         out: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
-    // Routing
-
     /// Splits every bag of a host batch by the owner of its rows; `maps` has one row map a
     /// feature, all of the same number of owners. Order inside a bag is kept.
     ///
@@ -265,8 +260,6 @@ pub trait Backend: Send + Sized + 'static {
         inverse: &[u32],
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
-
-    // Dense layers
 
     /// `out = op(a) * op(b)`, or `out += op(a) * op(b)` when `accumulate` is [`Accumulate::Add`].
     ///

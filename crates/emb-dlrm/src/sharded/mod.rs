@@ -232,8 +232,10 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         let replicas = self.classes.iter().filter_map(Class::replica_meters);
         let mut synced: Meter = replicas.map(|meters| meters.total()).sum();
         if let Some(beside) = &self.beside {
-            synced.wait_seconds = beside.waited().wait_seconds;
-            synced.copy_seconds = 0.0;
+            // Gradients are summed on this thread.
+            let own: Meter = self.classes.iter().map(|class| class.summed).sum();
+            synced.wait_seconds = beside.waited().wait_seconds + own.wait_seconds;
+            synced.copy_seconds = own.copy_seconds;
         }
         synced
     }

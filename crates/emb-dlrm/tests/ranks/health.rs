@@ -128,7 +128,7 @@ fn drawn(spans: &[Vec<Span>]) -> Vec<Vec<Drawn>> {
         end: span.start + span.duration,
         waited: span.waited,
     };
-    let own = |span: &&Span| span.lane != Lane::Beside;
+    let own = |span: &&Span| !matches!(span.lane, Lane::Beside(_));
     spans.iter().map(|spans| spans.iter().filter(own).map(one).collect()).collect()
 }
 
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Vec<Vec<Drawn>> {
     let events = trace["traceEvents"].as_array().expect("events");
     let of_rank = |rank: u64| {
         let own = move |event: &&Value| event["pid"] == rank && event["ph"] == "X";
-        let own = events.iter().filter(own).filter(|event| event["tid"] != 2);
+        let own = events.iter().filter(own).filter(|event| event["tid"].as_u64() < Some(2));
         own.map(|event| {
             let number = |value: &Value| value.as_f64().expect("a number");
             let start = number(&event["ts"]);
