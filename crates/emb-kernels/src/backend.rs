@@ -5,6 +5,7 @@ use crate::{
     RowGradients, RowMapView, RowTransfer, Scalar, TableSpec, Transpose, Unique,
 };
 use emb_optim::Rule;
+use std::ops::Range;
 
 /// One stream of a device: its memory, its scratch, and the operations of a training step.
 ///
@@ -15,7 +16,6 @@ use emb_optim::Rule;
 ///
 /// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
 /// the suite in [`conformance`](crate::conformance) checks a backend against it.
-///
 /// Where an operation refuses its input (`# Errors`), nothing has been written.
 pub trait Backend: Send + Sized + 'static {
     /// Owned device memory.
@@ -27,6 +27,12 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Another stream on the same device, of the same parallelism.
+    ///
+    /// # Errors
+    /// No room for one.
+    fn another(&self) -> Result<Self>;
+
     /// Runs several operations as one: worth it around a whole step, where a backend can then
     /// start its threads (or record its launches) once. Results do not change.
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
@@ -35,8 +41,6 @@ pub trait Backend: Send + Sized + 'static {
 
     /// Device and parallelism in words, for reports.
     fn name(&self) -> String;
-
-    // Memory
 
     /// `len` zeros.
     ///
@@ -51,10 +55,7 @@ pub trait Backend: Send + Sized + 'static {
     ///
     /// # Panics
     /// When the range is out of bounds.
-    fn view<T: Scalar>(
-        buffer: &Self::Buffer<T>,
-        range: std::ops::Range<usize>,
-    ) -> Self::View<'_, T>;
+    fn view<T: Scalar>(buffer: &Self::Buffer<T>, range: Range<usize>) -> Self::View<'_, T>;
 
     /// A part of a buffer, to be written.
     ///
@@ -62,7 +63,7 @@ pub trait Backend: Send + Sized + 'static {
     /// When the range is out of bounds.
     fn view_mut<T: Scalar>(
         buffer: &mut Self::Buffer<T>,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
     ) -> Self::ViewMut<'_, T>;
 
     /// Copies host memory to the device; lengths are equal.
@@ -119,8 +120,7 @@ pub trait Backend: Send + Sized + 'static {
         state: &[Vec<f32>],
     ) -> Result<()>;
 
-    /// Copies rows of a table by number, in any order; see [`RowTransfer`]. Otherwise as
-    /// [`read_rows`](Self::read_rows) and [`write_rows`](Self::write_rows).
+    /// Copies rows of a table by number, in any order, from or to the host: see [`RowTransfer`].
     ///
     /// # Errors
     /// A row beyond the table; values of another length than those rows have.

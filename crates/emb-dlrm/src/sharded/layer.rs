@@ -98,7 +98,7 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
     }
 
     fn exchanged(&self) -> Meter {
-        self.tables.meters().map(|meters| meters.total()).sum()
+        [self.tables.exchanged(), self.tables.synced()].into_iter().sum()
     }
 
     fn sync(&mut self, backend: &mut B) -> Result<()> {

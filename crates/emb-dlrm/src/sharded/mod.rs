@@ -27,6 +27,7 @@
 mod average;
 mod backward;
 mod bags;
+mod beside;
 mod check;
 mod class;
 mod error;
@@ -61,6 +62,7 @@ pub use pool::Pooled;
 pub use route::Routed;
 pub use wire::IdWire;
 
+use beside::Beside;
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
@@ -130,6 +132,8 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     everyone: C,
     /// Steps since replicas were last made equal.
     unsynced: u64,
+    /// Makes them equal, where that is wanted on a thread of its own.
+    beside: Option<Beside<B, C>>,
 }
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -177,6 +181,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             sequences: ListMemory::default(),
             everyone,
             unsynced: 0,
+            beside: None,
         })
     }
 
@@ -204,10 +209,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
     /// of replicas.
     pub fn meters(&self) -> impl Iterator<Item = Meters> {
-        self.classes.iter().flat_map(|class| {
-            let replicas = class.stored.replicas.as_ref().map(Collective::meters);
-            class.links.meters().chain(replicas)
-        })
+        self.classes.iter().flat_map(|class| class.links.meters().chain(class.replica_meters()))
     }
 
     /// What the exchanges inside groups cost this rank so far.
@@ -216,10 +218,16 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         meters.map(|meters| meters.total()).sum()
     }
 
-    /// What replicas cost this rank so far.
+    /// What replicas cost this rank so far; of syncs on a thread beside, the seconds are those that this
+    /// one waited, and what those under way cost comes once they are over.
     pub fn synced(&self) -> Meter {
-        let replicas = self.classes.iter().filter_map(|class| class.stored.replicas.as_ref());
-        replicas.map(|replicas| replicas.meters().total()).sum()
+        let replicas = self.classes.iter().filter_map(Class::replica_meters);
+        let mut synced: Meter = replicas.map(|meters| meters.total()).sum();
+        if let Some(beside) = &self.beside {
+            synced.wait_seconds = beside.waited().wait_seconds;
+            synced.copy_seconds = 0.0;
+        }
+        synced
     }
 
     /// Calls of collectives so far.

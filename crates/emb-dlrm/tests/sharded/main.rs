@@ -16,6 +16,7 @@ mod random_plans;
 mod refusals;
 mod replicas;
 mod reports;
+mod reshard;
 mod support;
 mod tier_reports;
 mod tiered;

@@ -88,6 +88,11 @@ impl Backend for Cpu {
     type ViewMut<'a, T: Scalar> = &'a mut [T];
     type Tables = CpuTables;
 
+    fn another(&self) -> Result<Self> {
+        let threads = self.team.threads();
+        Ok(Self::new(CpuOptions { threads })?.limit_instructions(self.instructions))
+    }
+
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
         self.install(work)
     }

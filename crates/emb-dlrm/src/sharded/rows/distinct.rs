@@ -75,7 +75,9 @@ mod tests {
             rows in prop::collection::vec(prop_oneof![0_u64..20, any::<u64>()], 0..200),
         ) {
             let (mut distinct, mut numbers) = (Distinct::default(), vec![7]);
-            rows.iter().for_each(|&row| distinct.push(row));
+            for &row in &rows {
+                distinct.push(row);
+            }
             distinct.number(&mut numbers);
             let once = distinct.as_slice();
             prop_assert!(once.is_sorted_by(|a, b| a < b));

@@ -19,6 +19,8 @@ pub(super) struct Judge {
     /// The tables of the run as a workload; `None` where one can't hold them.
     spec: Option<WorkloadSpec>,
     prediction: Option<Prediction>,
+    /// Why ranks also wait for cores, where they do.
+    crowded: Option<String>,
 }
 
 /// The steps that a look is at.
@@ -43,7 +45,8 @@ impl Judge {
             }
             _ => None,
         };
-        Ok(Self { plan: ranks.plan.clone(), batch: config.batch_size as f64, spec, prediction })
+        let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
+        Ok(Self { plan, batch, spec, prediction, crowded: crowded(ranks.world() * config.threads) })
     }
 
     pub(super) fn look(&mut self, at: Looked<'_>, ranks: &[Figures]) -> Health {
@@ -77,8 +80,16 @@ impl Judge {
         let (plan, lookups) = (&self.plan, &lookups[..]);
         let situation = Situation { plan, ranks, lookups, expected, samples };
         health.advice = advice(&health, &situation);
+        health.advice.extend(self.crowded.clone());
         health
     }
+}
+
+/// What is to be kept in mind where so many threads compute on fewer cores.
+fn crowded(threads: usize) -> Option<String> {
+    let cores = std::thread::available_parallelism().map_or(threads, std::num::NonZero::get);
+    (threads > cores)
+        .then(|| format!("{threads} threads share {cores} cores: waiting is for cores too"))
 }
 
 fn mean(ranks: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {

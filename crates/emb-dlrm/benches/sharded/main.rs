@@ -1,13 +1,19 @@
 //! The sharded embedding collection alone: 26 tables of 100,000 rows x 64 with row-wise `AdaGrad`,
 //! one id a bag, a global batch of 2048 over four ranks in groups of two (strided), one thread a
-//! rank; the ranks are threads of this process.
+//! rank; the ranks are threads of this process. Then every exchange beside the others: see
+//! `exchanges`.
 //!
-//! `cargo bench -p emb-dlrm --bench sharded -- [--steps N] [--syncs N] [uniform|zipf]`.
+//! `cargo bench -p emb-dlrm --bench sharded -- [--steps N] [--syncs N] [--exchange-steps N] \
+//! [uniform|zipf|exchanges|many]`.
 //! Every phase lasts from a barrier of all ranks to the next; bytes are what all ranks together
 //! took from one another.
 
-#[path = "support/ids.rs"]
+#[path = "../support/ids.rs"]
 mod ids;
+
+mod clock;
+mod exchanges;
+mod shape;
 
 use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::sharded::{Error, ShardedEmbeddings};
@@ -61,24 +67,37 @@ fn main() {
         }
     }
     let mut out = std::io::stdout().lock();
-    drop(writeln!(out, "{WORLD} ranks in groups of {GROUP}, on {}", machine()));
-    let heads = ["ids", "plan", "phase", "median ms", "fastest ms", "MB moved"];
-    let [ids, plan, phase, median, fastest, moved] = heads;
-    drop(writeln!(out, "{ids:<8} {plan:<10} {phase:<12} {median:>10} {fastest:>10} {moved:>10}"));
-    for line in lines {
-        drop(writeln!(out, "{line}"));
+    if !lines.is_empty() {
+        drop(writeln!(out, "{WORLD} ranks in groups of {GROUP}, on {}", machine()));
+        let heads = ["ids", "plan", "phase", "median ms", "fastest ms", "MB moved"];
+        let [ids, plan, phase, median, fastest, moved] = heads;
+        drop(writeln!(
+            out,
+            "{ids:<8} {plan:<10} {phase:<12} {median:>10} {fastest:>10} {moved:>10}"
+        ));
+        for line in lines {
+            drop(writeln!(out, "{line}"));
+        }
+    }
+    for shape in &shape::SHAPES {
+        if options.wanted(shape.name) {
+            let table = exchanges::table(shape, options.exchanges);
+            drop(writeln!(out, "\n{table}"));
+        }
     }
 }
 
 struct Arguments {
     steps: usize,
     syncs: usize,
+    /// Steps of every exchange.
+    exchanges: usize,
     names: Vec<String>,
 }
 
 impl Arguments {
     fn read() -> Self {
-        let mut options = Self { steps: 40, syncs: 3, names: Vec::new() };
+        let mut options = Self { steps: 40, syncs: 3, exchanges: 8, names: Vec::new() };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             let mut number = |or| args.next().and_then(|word| word.parse().ok()).unwrap_or(or);
@@ -86,6 +105,7 @@ impl Arguments {
                 "--bench" => {}
                 "--steps" => options.steps = number(40).max(1),
                 "--syncs" => options.syncs = number(3).max(1),
+                "--exchange-steps" => options.exchanges = number(8).max(1),
                 _ => options.names.push(arg),
             }
         }
