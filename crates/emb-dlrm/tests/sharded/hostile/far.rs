@@ -1,9 +1,9 @@
 //! Tables of 2^33 rows, of which few are ever touched: rows beyond 32 bits, and a step's time.
 
-use super::batch;
+use super::{SEQUENCES, batch};
 use crate::replicas::touched_rows;
 use crate::support::{Model, SEED, cpu};
-use crate::tiered::{POOLED, SEQUENCES};
+use crate::tiered::POOLED;
 use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings};
 use emb_kernels::{Backend, Cpu, FeatureMap, Gradients, Jagged, Mat, Pooling};

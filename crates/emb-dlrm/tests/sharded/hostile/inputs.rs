@@ -1,9 +1,9 @@
 //! Batches that nobody expects: the result is still that of one process.
 
-use super::{Case, ROWS, batch, exact, over_ranks};
+use super::{Case, ROWS, SEQUENCES, batch, exact, over_ranks};
 use crate::naive::OneProcess;
 use crate::support::{Model, Random, Upstream};
-use crate::tiered::{Lives, POOLED, SEQUENCES, Tiers};
+use crate::tiered::{Lives, POOLED, Tiers};
 use emb_dlrm::sharded::IdWire;
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::RuleKind;

@@ -8,7 +8,7 @@ use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings};
 use emb_kernels::{Cpu, Jagged, Pooling};
 use emb_optim::{OptimizerConfig, ReplicaRule, ReplicaScaling, RuleKind};
-use emb_shard::{Plan, ReplicaSync};
+use emb_shard::{Plan, PlanSpec, ReplicaSync, RowOrder};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -140,6 +140,32 @@ fn a_rank_a_step_behind_is_named() {
             world.set_step(if me == 1 { 4 } else { 5 });
             let batch = model.batches(&mut Random::new(me as u64), &[3], false).remove(0);
             step(model, &mut sharded, &mut cpu, &batch, None)
+        });
+    }
+}
+
+/// Plans that exchange lists of the same lengths: nothing else would notice.
+#[test]
+fn ranks_of_other_plans_or_tables_of_the_same_shape_are_named() {
+    for case in every_exchange() {
+        let Case { name, model, plan } = &case;
+        let words = ["ranks 0 and 3 were given different plans"];
+        let mut spec =
+            PlanSpec { world: 4, node_ranks: 2, tables: plan.placed().as_slice().into() };
+        for table in &mut spec.tables {
+            let rows = (0..ROWS).map(|row| (row * 5 + 2) % ROWS).collect();
+            table.order = Some(RowOrder::new(rows).expect("an order"));
+        }
+        let other = Plan::new(&model.tables(), spec).expect("a plan");
+        differs(name, &words, |world| {
+            let plan = if world.rank() == 3 { &other } else { plan };
+            model.shard(world, &mut cpu(), plan).map(|_| ())
+        });
+        let mut spoiled = model.clone();
+        spoiled.rate *= 2.0;
+        differs(name, &words, |world| {
+            let model = if world.rank() == 3 { &spoiled } else { model };
+            model.shard(world, &mut cpu(), plan).map(|_| ())
         });
     }
 }

@@ -10,12 +10,15 @@ mod values;
 
 use crate::replicas::{touched_rows, weights};
 use crate::support::{Model, Outcome, Upstream, cpu, one_step};
-use crate::tiered::{Lives, POOLED, SEQUENCES, Tiers};
+use crate::tiered::{Lives, POOLED, Tiers, UNIQUE, UNIQUE_BY_NODE};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::{Error, IdWire};
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::RuleKind;
 use emb_shard::{Exchange, Plan, ReplicaSync};
+
+/// Exchanges that serve sequence features in groups of several ranks.
+const SEQUENCES: [Exchange; 3] = [Exchange::Rows, UNIQUE, UNIQUE_BY_NODE];
 
 /// A plan of a model whose tables are alike, by name.
 struct Case {
