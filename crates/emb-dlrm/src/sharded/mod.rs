@@ -24,6 +24,7 @@
 //! **Bags over several owners.** With row cuts the owners sum and the destination divides a mean by
 //! the weight of the whole bag; the gradients that it sends are already divided.
 
+mod agree;
 mod average;
 mod backward;
 mod bags;
@@ -146,7 +147,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// # Errors
     /// By table name, what of the plan can't be executed: fully sharded replicas, `max_norm` with
     /// column cuts, replica rules that don't fit, features without pooling where owners pool. Tables
-    /// that aren't the plan's, a world of another size. A peer that fails.
+    /// that aren't the plan's, a world of another size. Ranks that were given other arguments. A
+    /// peer that fails.
     #[expect(clippy::too_many_arguments, reason = "those of one process, and where they live")]
     pub fn new(
         world: &mut C,
@@ -161,7 +163,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         check(plan, specs, &features, rates.len(), world.world())?;
         let map = FeatureMap::new(features, specs, first_column)?;
         let me = world.rank();
-        let everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
+        let mut everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
+        agree::agree(&mut everyone, plan, specs, &map, (&rates, seed))?;
         let rank = Rank::new(me as u32);
         let divided = divided(plan, &map);
         let whole = Whole { plan, specs, map: &map, divided: &divided, rank, seed };

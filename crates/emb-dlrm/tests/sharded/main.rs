@@ -4,6 +4,7 @@ mod ahead;
 mod collectives;
 mod equality;
 mod exchange_reports;
+mod hostile;
 mod lattice;
 mod laws;
 mod metered;
