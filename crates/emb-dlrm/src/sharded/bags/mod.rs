@@ -106,7 +106,7 @@ impl<B: Backend> BagsWay<B> {
             backend.pool(tables, &self.map, staged.view(&self.names, arrived), out)?;
             backend.download(self.device.view(0..rows * cols), &mut self.sums)?;
         }
-        self.send_sums(links, batch, &arrived.samples)?;
+        self.travel(links, batch, &arrived.samples, Direction::ToSamples)?;
         samples::assemble(self.sources(), &self.received, (batch, width), output);
         Ok(())
     }
@@ -125,7 +125,7 @@ impl<B: Backend> BagsWay<B> {
         let mut sums = std::mem::take(&mut self.sums);
         samples::cut(self.sources(), gradient, divisors, (batch, width), &mut sums);
         self.sums = sums;
-        self.send_gradients(links, batch, &arrived.samples)?;
+        self.travel(links, batch, &arrived.samples, Direction::ToOwners)?;
         self.device.fill(backend, &self.received)
     }
 
@@ -136,59 +136,42 @@ impl<B: Backend> BagsWay<B> {
         Gradients { pooled, sequences: &[] }
     }
 
-    /// Sums go to where their samples are.
-    fn send_sums<C: Collective>(
+    /// Sends the `sums` to whom they are for, and receives in return.
+    fn travel<C: Collective>(
         &mut self,
         links: &mut Links<C>,
         batch: usize,
         samples: &[usize],
+        direction: Direction,
     ) -> Result<()> {
-        if let Some(nodes) = &mut self.nodes {
-            return nodes.send_sums(links, &self.sums, batch, samples, &mut self.received);
+        let Self { owned, position, nodes, sums, received, sample_counts, owner_counts, .. } = self;
+        if let Some(nodes) = nodes {
+            return match direction {
+                Direction::ToSamples => nodes.send_sums(links, sums, batch, samples, received),
+                Direction::ToOwners => nodes.send_gradients(links, sums, batch, samples, received),
+            };
         }
         let Some(group) = &mut links.group else {
-            std::mem::swap(&mut self.sums, &mut self.received);
+            std::mem::swap(sums, received);
             return Ok(());
         };
-        count(
-            &mut self.sample_counts,
-            samples,
-            &mut self.owner_counts,
-            batch,
-            &self.owned,
-            self.position,
-        );
-        self.received.resize(self.owner_counts.iter().sum(), 0.0);
-        let (send, recv) = (&self.sample_counts, &self.owner_counts);
-        Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)
+        count(sample_counts, samples, owner_counts, batch, owned, *position);
+        let (send, recv) = match direction {
+            Direction::ToSamples => (sample_counts, owner_counts),
+            Direction::ToOwners => (owner_counts, sample_counts),
+        };
+        received.resize(recv.iter().sum(), 0.0);
+        Ok(group.all_to_all_v::<f32>(sums, send, received, recv)?)
     }
+}
 
-    /// Gradients go to where their rows are.
-    fn send_gradients<C: Collective>(
-        &mut self,
-        links: &mut Links<C>,
-        batch: usize,
-        samples: &[usize],
-    ) -> Result<()> {
-        if let Some(nodes) = &mut self.nodes {
-            return nodes.send_gradients(links, &self.sums, batch, samples, &mut self.received);
-        }
-        let Some(group) = &mut links.group else {
-            std::mem::swap(&mut self.sums, &mut self.received);
-            return Ok(());
-        };
-        count(
-            &mut self.sample_counts,
-            samples,
-            &mut self.owner_counts,
-            batch,
-            &self.owned,
-            self.position,
-        );
-        self.received.resize(self.sample_counts.iter().sum(), 0.0);
-        let (send, recv) = (&self.owner_counts, &self.sample_counts);
-        Ok(group.all_to_all_v::<f32>(&self.sums, send, &mut self.received, recv)?)
-    }
+/// Which way columns go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From `[samples of the group, columns of this owner]` to `[batch, its columns]` of each source.
+    ToSamples,
+    /// The other way.
+    ToOwners,
 }
 
 /// Elements of the samples of each rank at the owner at `position`, and of `batch` samples at each
