@@ -11,8 +11,7 @@ use std::ops::Range;
 ///
 /// A value of this type is one execution stream with its own scratch, hence `&mut self`: results
 /// do not depend on what ran before, and nothing is allocated once every buffer has been seen at
-/// its largest. A rank owns one; a second one on the same device overlaps with the first.
-/// Parallelism is fixed when the backend is made and never changes a bit of any result.
+/// its largest. A rank owns one; another overlaps with it. Parallelism never changes a bit.
 ///
 /// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
 /// the suite in [`conformance`](crate::conformance) checks a backend against it.
@@ -33,8 +32,8 @@ pub trait Backend: Send + Sized + 'static {
     /// No room for one.
     fn another(&self) -> Result<Self>;
 
-    /// Runs several operations as one: worth it around a whole step, where a backend can then
-    /// start its threads (or record its launches) once. Results do not change.
+    /// Runs several operations as one, for instance a whole step: a backend can then start its
+    /// threads (or record its launches) once. Results do not change.
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
         work(self)
     }
@@ -78,8 +77,6 @@ pub trait Backend: Send + Sized + 'static {
     /// The device failed.
     fn download<T: Scalar>(&mut self, from: Self::View<'_, T>, to: &mut [T]) -> Result<()>;
 
-    // Embedding tables
-
     /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
     /// Tables of one name are parts of one table: blocks of its columns, tiers of its rows.
     ///
@@ -106,8 +103,7 @@ pub trait Backend: Send + Sized + 'static {
         state: &mut [Vec<f32>],
     ) -> Result<()>;
 
-    /// The inverse of [`read_rows`](Self::read_rows). 16-bit weights are rounded to nearest
-    /// (values read from such a table are unchanged).
+    /// The inverse of [`read_rows`](Self::read_rows); 16-bit weights are rounded to nearest.
     ///
     /// # Errors
     /// Rows beyond the table; a length that is not whole rows.
@@ -160,13 +156,23 @@ pub trait Backend: Send + Sized + 'static {
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
 
+    /// [`gather`](Self::gather) of all sequence features, one after the other, in one call.
+    ///
+    /// # Errors
+    /// As [`pool`](Self::pool).
+    fn gather_all(
+        &mut self,
+        tables: &mut Self::Tables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        out: Self::ViewMut<'_, f32>,
+    ) -> Result<()>;
+
     /// Backward and update in one: sorts (row, position), sums the gradients of each touched row
     /// over the whole batch in position order, and applies the rule once per touched row.
     /// Untouched rows stay bitwise. `rules[t]` is the rule of table `t`; `step` keys stochastic
-    /// rounding.
-    ///
-    /// With pooling `Mean` an upstream gradient is scaled by `w_i / sum w`; with a rule that
-    /// clamps, each element of the (scaled) upstream gradient is clamped before it is added.
+    /// rounding. With `Mean` a gradient is scaled by `w_i / sum w`; with a rule that clamps, each
+    /// element of the (scaled) gradient is clamped before it is added.
     ///
     /// # Errors
     /// As [`pool`](Self::pool); `rules` of another count or with other state than the tables.
@@ -185,8 +191,7 @@ pub trait Backend: Send + Sized + 'static {
     /// table's rule. Weights and state do not change; `out` is in host memory.
     ///
     /// # Errors
-    /// As `scatter_update`, but column cuts are welcome; a rule that needs all columns at once is
-    /// refused where they are not here.
+    /// As there, but column cuts are welcome, unless the rule needs all columns at once.
     fn row_gradients(
         &mut self,
         tables: &mut Self::Tables,
@@ -213,8 +218,7 @@ pub trait Backend: Send + Sized + 'static {
 
     /// Gradient of the per-sample weights of pooled features: with `Sum`
     /// `out[k] = <row(id_k), g_bag>`, with `Mean` `<row(id_k) - pooled_bag, g_bag> / sum w`; 0 for
-    /// sequence features. Call it before [`scatter_update`](Self::scatter_update), which changes
-    /// the rows.
+    /// sequence features. Call it before the rows change.
     ///
     /// # Errors
     /// As [`pool`](Self::pool).
@@ -226,8 +230,6 @@ pub trait Backend: Send + Sized + 'static {
         pooled_gradient: Mat<Self::View<'_, f32>>,
         out: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
-
-    // Routing
 
     /// Splits every bag of a host batch by the owner of its rows; `maps` has one row map a
     /// feature, all of the same number of owners. Order inside a bag is kept.
@@ -258,8 +260,6 @@ pub trait Backend: Send + Sized + 'static {
         inverse: &[u32],
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
-
-    // Dense layers
 
     /// `out = op(a) * op(b)`, or `out += op(a) * op(b)` when `accumulate` is [`Accumulate::Add`].
     ///

@@ -1,6 +1,7 @@
 //! Which feature looks up which table, how its bags are pooled, and where its output goes.
 
 use crate::{Error, Result, TableSpec};
+use std::collections::HashSet;
 
 /// How the rows of one bag become output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +49,8 @@ impl FeatureMap {
         let mut columns = Vec::with_capacity(features.len());
         let mut dims = Vec::with_capacity(features.len());
         let mut width = first_column;
-        for (position, feature) in features.iter().enumerate() {
+        let mut names = HashSet::with_capacity(features.len());
+        for feature in &features {
             let Some(table) = tables.get(feature.table) else {
                 return Err(Error::UnknownTable {
                     feature: feature.name.clone(),
@@ -56,7 +58,7 @@ impl FeatureMap {
                     tables: tables.len(),
                 });
             };
-            if features[..position].iter().any(|other| other.name == feature.name) {
+            if !names.insert(&feature.name) {
                 return Err(Error::DuplicateName { kind: "feature", name: feature.name.clone() });
             }
             columns.push(width);

@@ -4,7 +4,7 @@
 //!
 //! - [`Backend`] is the seam; [`Jagged`] batches, [`FeatureMap`], [`TableSpec`] and [`Mat`] are its
 //!   vocabulary.
-//! - [`cpu`] is the CPU backend.
+//! - [`cpu`] is the CPU backend; [`host`] is what a rank does around its collectives.
 //! - [`reference`](mod@reference) is the specification, `conformance` (a feature) the suite against it.
 
 mod backend;
@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod cpu;
 mod error;
 mod features;
+pub mod host;
 mod jagged;
 mod mat;
 mod operands;

@@ -93,6 +93,7 @@ fn steps_allocate_nothing(threads: usize, weighted: bool, steps: usize) {
         cpu.pool(&mut tables, &map, view, to).expect("lookup");
         let to = Mat::new(&mut sequence[..of_sequence * 64], of_sequence, 64);
         cpu.gather(&mut tables, &map, 2, view, to).expect("lookup");
+        cpu.gather_all(&mut tables, &map, view, &mut sequence[..of_sequence * 64]).expect("lookup");
         let gradient = Mat::new(&pooled[..], SAMPLES, map.width());
         cpu.weight_gradients(&mut tables, &map, view, gradient, &mut weight_gradients[..n])
             .expect("gradients of weights");

@@ -93,6 +93,9 @@ pub struct Collective {
 ///
 /// Their number depends on the kinds of exchanges and syncs in the plan, not on the number of
 /// tables. Collectives of the dense model are not among them.
+///
+/// An executor may run the stages of one class before those of the next, as long as every rank does,
+/// and may sum gradients of replicas in another way with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     collectives: Vec<Collective>,

@@ -10,7 +10,7 @@ use super::rows::{RowsWay, Samples};
 use super::staged::Staged;
 use super::stored::StoredShards;
 use super::trip::{Leg, Trip};
-use emb_comm::{Collective, Meters};
+use emb_comm::{Collective, Meter, Meters};
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Pooling, TableSpec};
 use emb_shard::{Exchange, Per, Plan, Rank};
 
@@ -23,6 +23,8 @@ pub(super) struct Class<B: Backend, C> {
     pub(super) stored: Away<StoredShards<B, C>>,
     /// What the replicas had cost when the shards went away.
     pub(super) synced: Meters,
+    /// What sums of the replicas' gradients have cost so far.
+    pub(super) summed: Meter,
     way: Way<B>,
 }
 
@@ -91,8 +93,8 @@ impl<B: Backend, C: Collective> Class<B, C> {
         } else {
             Way::Bags(BagsWay::new(&layout, local, map, divided, part)?)
         };
-        let (stored, synced) = (Away::new(stored), Meters::default());
-        Ok(Self { members, layout, links, stored, synced, way })
+        let (stored, synced, summed) = (Away::new(stored), Meters::default(), Meter::default());
+        Ok(Self { members, layout, links, stored, synced, summed, way })
     }
 
     /// What the replicas cost so far, where there are any.
@@ -157,9 +159,9 @@ impl<B: Backend, C: Collective> Class<B, C> {
         (rates, step): (&[f64], u64),
     ) -> Result<()> {
         let Trip { batch, divisors, .. } = trip;
-        let Self { layout, links, stored, way, .. } = self;
+        let Self { layout, links, stored, summed, way, .. } = self;
         stored.set_rules(rates, step);
-        match way {
+        let done = match way {
             Way::Bags(way) => {
                 let shape = (*batch, width);
                 way.backward(links, backend, &leg.arrived, gradient, divisors, shape)?;
@@ -180,6 +182,8 @@ impl<B: Backend, C: Collective> Class<B, C> {
                     stored.update((layout, links), backend, (map, batch), gradients, step)
                 })
             }
-        }
+        };
+        *summed = stored.summed.cost;
+        done
     }
 }

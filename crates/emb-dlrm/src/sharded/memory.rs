@@ -34,12 +34,6 @@ impl<B: Backend, T: Scalar> Grown<B, T> {
         Ok(B::view_mut(buffer, 0..len))
     }
 
-    /// The elements of a range that there was room for, to be written.
-    pub(super) fn view_mut(&mut self, range: std::ops::Range<usize>) -> B::ViewMut<'_, T> {
-        let buffer = self.buffer.as_mut().expect("invariant: room was made before");
-        B::view_mut(buffer, range)
-    }
-
     /// Becomes a copy of host memory.
     pub(super) fn fill(&mut self, backend: &mut B, from: &[T]) -> Result<()> {
         let room = self.room(backend, from.len())?;

@@ -68,7 +68,7 @@ pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
 use class::{Class, Whole};
-use emb_comm::{Collective, Meter, Meters};
+use emb_comm::{Collective, Meter, Meters, Trace};
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, TableSpec};
 use emb_shard::{Plan, Rank, Tier};
 use memory::ListMemory;
@@ -135,6 +135,8 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     unsynced: u64,
     /// Makes them equal, where that is wanted on a thread of its own.
     beside: Option<Beside<B, C>>,
+    /// Where waiting for it is recorded.
+    trace: Trace,
 }
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -185,6 +187,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             everyone,
             unsynced: 0,
             beside: None,
+            trace: Trace::default(),
         })
     }
 
@@ -209,6 +212,11 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         &self.plan
     }
 
+    /// Records in `trace` from now on how long this rank waits for syncs on a thread beside.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
     /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
     /// of replicas.
     pub fn meters(&self) -> impl Iterator<Item = Meters> {
@@ -227,8 +235,10 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         let replicas = self.classes.iter().filter_map(Class::replica_meters);
         let mut synced: Meter = replicas.map(|meters| meters.total()).sum();
         if let Some(beside) = &self.beside {
-            synced.wait_seconds = beside.waited().wait_seconds;
-            synced.copy_seconds = 0.0;
+            // Gradients are summed on this thread.
+            let own: Meter = self.classes.iter().map(|class| class.summed).sum();
+            synced.wait_seconds = beside.waited().wait_seconds + own.wait_seconds;
+            synced.copy_seconds = own.copy_seconds;
         }
         synced
     }

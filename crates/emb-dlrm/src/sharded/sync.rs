@@ -58,11 +58,11 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
 
     /// Waits for shards that are being made equal to their replicas.
     pub(super) fn bring_back(&mut self) -> Result<()> {
-        let Self { beside, classes, .. } = self;
+        let Self { beside, classes, trace, .. } = self;
         match beside {
-            Some(beside) if beside.is_busy() => {
+            Some(beside) if beside.is_busy() => trace.phase("sync wait", || {
                 beside.finish(|class, stored| classes[class].stored = stored)
-            }
+            }),
             _ => Ok(()),
         }
     }

@@ -95,10 +95,12 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
 
     /// Records the phases of every step from now on.
     pub fn set_trace(&mut self, trace: Trace) {
+        self.model.embeddings.set_trace(trace.clone());
         self.trace = trace;
     }
 
     /// Where phases are recorded.
+    #[cfg(feature = "data")]
     pub(super) fn trace(&self) -> &Trace {
         &self.trace
     }

@@ -128,7 +128,7 @@ fn drawn(spans: &[Vec<Span>]) -> Vec<Vec<Drawn>> {
         end: span.start + span.duration,
         waited: span.waited,
     };
-    let own = |span: &&Span| span.lane != Lane::Beside;
+    let own = |span: &&Span| !matches!(span.lane, Lane::Beside(_));
     spans.iter().map(|spans| spans.iter().filter(own).map(one).collect()).collect()
 }
 
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Vec<Vec<Drawn>> {
     let events = trace["traceEvents"].as_array().expect("events");
     let of_rank = |rank: u64| {
         let own = move |event: &&Value| event["pid"] == rank && event["ph"] == "X";
-        let own = events.iter().filter(own).filter(|event| event["tid"] != 2);
+        let own = events.iter().filter(own).filter(|event| event["tid"].as_u64() < Some(2));
         own.map(|event| {
             let number = |value: &Value| value.as_f64().expect("a number");
             let start = number(&event["ts"]);
@@ -175,7 +175,7 @@ fn shares(timeline: &[Vec<Drawn>], health: &Health) -> [f64; 2] {
             if !span.phase {
                 exposed += span.end - span.start;
                 waiting += span.waited;
-            } else if span.name == "dense sums" {
+            } else if ["dense sums", "sync wait"].contains(&&*span.name) {
                 // Putting sums in place, a copy of a small model, is drawn with the waiting.
                 exposed += span.end - span.start;
                 waiting += span.end - span.start;
@@ -208,12 +208,12 @@ fn shares_are_those_of_the_timeline_of_the_same_run() {
     let replicas = Options {
         replicas: Some(2),
         layout: Some(LayoutKind::Contiguous),
-        // On the rank's own thread, where timelines draw it.
         sync: Some(SyncKind::Gradients),
         nodes: Some(2),
         ..base.clone()
     };
-    for options in [base, replicas] {
+    let beside = Options { sync: Some(SyncKind::TouchedRows), ..replicas.clone() };
+    for options in [base, replicas, beside] {
         let looks = looks(options);
         let steps: Vec<_> = looks.iter().map(|health| (health.step, health.steps)).collect();
         assert_eq!(steps, [(10, 9), (20, 10), (30, 10)], "the first step is left out");

@@ -107,6 +107,11 @@ pub fn run<B: Backend>(backend: &mut B, case: &Case) -> Outcome {
         backend.gather(&mut tables, &map, f, batch.view(), matrix).expect("lookup");
         gathered.push((f, download(backend, &out)));
     }
+    let one_by_one: Vec<f32> = gathered.iter().flat_map(|(_, rows)| rows.clone()).collect();
+    let mut out = backend.zeros::<f32>(one_by_one.len()).expect("memory");
+    let whole = B::view_mut(&mut out, 0..one_by_one.len());
+    backend.gather_all(&mut tables, &map, batch.view(), whole).expect("lookup");
+    assert_eq!(download(backend, &out), one_by_one, "all sequences at once");
 
     let gradients = DeviceGradients::new(backend, case);
     let (pooled_gradient, sequences) = gradients.views();

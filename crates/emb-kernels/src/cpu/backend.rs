@@ -1,6 +1,7 @@
 //! [`Cpu`]: the backend's threads and scratch, and its entries into the kernels.
 
 use super::detect::Instructions;
+use super::options::CpuOptions;
 use super::parallel::Team;
 use super::route::RouteScratch;
 use super::table::CpuTables;
@@ -14,20 +15,6 @@ use crate::{
 };
 use emb_optim::Rule;
 use std::ops::Range;
-
-/// How a [`Cpu`] is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuOptions {
-    /// Threads of every operation; at least 1.
-    pub threads: usize,
-}
-
-impl Default for CpuOptions {
-    /// One thread.
-    fn default() -> Self {
-        Self { threads: 1 }
-    }
-}
 
 /// The CPU as a device: one stream of operations on a fixed number of threads.
 #[derive(Debug)]
@@ -54,7 +41,7 @@ impl Cpu {
         })
     }
 
-    /// Keeps the embedding kernels from using more than `instructions`; results do not change.
+    /// Keeps kernels from using more than `instructions`; results do not change.
     #[must_use]
     pub fn limit_instructions(mut self, instructions: Instructions) -> Self {
         self.instructions = instructions.min(Instructions::detect());
@@ -89,8 +76,8 @@ impl Backend for Cpu {
     type Tables = CpuTables;
 
     fn another(&self) -> Result<Self> {
-        let threads = self.team.threads();
-        Ok(Self::new(CpuOptions { threads })?.limit_instructions(self.instructions))
+        let another = Self::new(CpuOptions { threads: self.team.threads() })?;
+        Ok(another.limit_instructions(self.instructions))
     }
 
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
@@ -190,6 +177,17 @@ impl Backend for Cpu {
     ) -> Result<()> {
         let (threads, isa) = (self.team.threads(), self.instructions);
         self.team.run(|| gather::gather(threads, isa, tables, map, feature, batch, out))
+    }
+
+    fn gather_all(
+        &mut self,
+        tables: &mut CpuTables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let (threads, isa) = (self.team.threads(), self.instructions);
+        self.team.run(|| gather::gather_all(threads, isa, tables, map, batch, out))
     }
 
     fn scatter_update(
@@ -353,18 +351,11 @@ impl Backend for Cpu {
         x0_gradient: Mat<&mut [f32]>,
         bias_gradient: &mut [f32],
     ) -> Result<()> {
-        let threads = self.team.threads();
+        let (threads, x0_u) = (self.team.threads(), (x0, u));
         self.team.run(|| {
-            cross::cross_backward(
-                threads,
-                x0,
-                u,
-                bias,
-                gradient,
-                u_gradient,
-                x0_gradient,
-                bias_gradient,
-            )
+            let (x0, u) = x0_u;
+            let to = (u_gradient, x0_gradient, bias_gradient);
+            cross::cross_backward(threads, x0, u, bias, gradient, to.0, to.1, to.2)
         })
     }
 
@@ -373,8 +364,7 @@ impl Backend for Cpu {
     }
 
     fn add(&mut self, x: Mat<&[f32]>, out: Mat<&mut [f32]>) -> Result<()> {
-        let threads = self.team.threads();
-        self.team.run(|| pointwise::add(threads, x, out))
+        self.team.run(|| pointwise::add(self.team.threads(), x, out))
     }
 
     fn bce_with_logits(
@@ -394,7 +384,7 @@ impl Backend for Cpu {
         state: &mut [f32],
         gradient: &[f32],
     ) -> Result<()> {
-        let threads = self.team.threads();
-        self.team.run(|| dense::dense_update(threads, rule, parameter, state, gradient))
+        let team = &self.team;
+        team.run(|| dense::dense_update(team.threads(), rule, parameter, state, gradient))
     }
 }

@@ -7,7 +7,7 @@ use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
 use super::parallel::split;
 use super::shared::SharedMut;
 use super::table::{CpuTables, Table};
-use crate::{Dtype, Error, FeatureMap, JaggedView, Mat, Result};
+use crate::{Dtype, Error, FeatureMap, JaggedView, Mat, Pooling, Result};
 use emb_optim::Extent;
 use half::{bf16, f16};
 
@@ -45,26 +45,78 @@ pub(crate) fn gather(
     split(threads, ids.len().div_ceil(PART), &|part: usize| {
         let first = part * PART;
         let ids = &ids[first..(first + PART).min(ids.len())];
-        match table.dtype {
-            Dtype::F32 => copy::<f32>(instructions, table, ids, out, first, stride),
-            Dtype::F16 => copy::<f16>(instructions, table, ids, out, first, stride),
-            Dtype::Bf16 => copy::<bf16>(instructions, table, ids, out, first, stride),
+        copy(instructions, table, ids, out, first * stride, stride);
+    });
+    Ok(())
+}
+
+/// See [`Backend::gather_all`](crate::Backend::gather_all).
+pub(crate) fn gather_all(
+    threads: usize,
+    instructions: Instructions,
+    tables: &CpuTables,
+    map: &FeatureMap,
+    batch: JaggedView<'_, Cpu>,
+    out: &mut [f32],
+) -> Result<()> {
+    check_shapes("gather_all", tables, map, batch)?;
+    let range = |f: usize| {
+        let at = |bag: usize| batch.offsets[bag] as usize;
+        at(f * batch.batch)..at((f + 1) * batch.batch)
+    };
+    let sequences = || {
+        let all = map.features().iter().enumerate();
+        all.filter(|(_, feature)| feature.pooling == Pooling::None)
+    };
+    let elements = sequences().map(|(f, _)| range(f).len() * map.dim(f)).sum();
+    expect("gather_all", "output", elements, out.len())?;
+    check_and_touch(threads, tables, map, batch, 0..map.features().len())?;
+    let out = SharedMut::new(out);
+    // A part has the ids of a range, whatever features they are of.
+    split(threads, batch.len.div_ceil(PART), &|part: usize| {
+        let (from, to) = (part * PART, (part + 1) * PART);
+        let mut start = 0;
+        for (f, feature) in sequences() {
+            let (ids, dim) = (range(f), map.dim(f));
+            let own = ids.start.max(from)..ids.end.min(to);
+            if !own.is_empty() {
+                let start = start + (own.start - ids.start) * dim;
+                let table = &tables.tables()[feature.table];
+                copy(instructions, table, &batch.values[own], out, start, dim);
+            }
+            start += ids.len() * dim;
         }
     });
     Ok(())
 }
 
-fn copy<E: Element>(
+/// Copies rows to `out`, from element `start` on, `stride` elements each.
+fn copy(
     instructions: Instructions,
     table: &Table,
     ids: &[i64],
     out: SharedMut<'_, f32>,
-    first: usize,
+    start: usize,
+    stride: usize,
+) {
+    match table.dtype {
+        Dtype::F32 => copy_of::<f32>(instructions, table, ids, out, start, stride),
+        Dtype::F16 => copy_of::<f16>(instructions, table, ids, out, start, stride),
+        Dtype::Bf16 => copy_of::<bf16>(instructions, table, ids, out, start, stride),
+    }
+}
+
+fn copy_of<E: Element>(
+    instructions: Instructions,
+    table: &Table,
+    ids: &[i64],
+    out: SharedMut<'_, f32>,
+    start: usize,
     stride: usize,
 ) {
     // SAFETY: a lookup only reads weights, and the tables are borrowed for it as a whole.
     let rows = unsafe { table.weights.slice::<E>() };
-    dispatch(instructions, CopyKernel { rows, dim: table.dim, ids, out, first, stride });
+    dispatch(instructions, CopyKernel { rows, dim: table.dim, ids, out, start, stride });
 }
 
 struct CopyKernel<'a, E> {
@@ -72,8 +124,8 @@ struct CopyKernel<'a, E> {
     dim: usize,
     ids: &'a [i64],
     out: SharedMut<'a, f32>,
-    /// Output row of the first id.
-    first: usize,
+    /// First element of the row of the first id.
+    start: usize,
     stride: usize,
 }
 
@@ -88,7 +140,7 @@ impl<E: Element> Kernel for CopyKernel<'_, E> {
             }
             let row = &self.rows[id as usize * self.dim..][..self.dim];
             // SAFETY: every id has its own output row.
-            let out = unsafe { self.out.part((self.first + k) * self.stride, self.dim) };
+            let out = unsafe { self.out.part(self.start + k * self.stride, self.dim) };
             for (out, w) in out.iter_mut().zip(row) {
                 *out = w.load();
             }

@@ -164,7 +164,8 @@ impl TableKeys {
         for &feature in features {
             let pooling = map.features()[feature].pooling;
             let sequence = match pooling {
-                Pooling::None => gradients.sequences.iter().position(|(f, _)| *f == feature),
+                // They are in the order of features.
+                Pooling::None => gradients.sequences.binary_search_by_key(&feature, |s| s.0).ok(),
                 Pooling::Sum | Pooling::Mean => None,
             };
             self.direct &= pooling == Pooling::Sum && batch.weights.is_none();

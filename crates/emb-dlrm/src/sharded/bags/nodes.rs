@@ -13,6 +13,7 @@ use super::portions::Owned;
 use crate::sharded::error::Result;
 use crate::sharded::links::Links;
 use emb_comm::Collective;
+use emb_kernels::host::add;
 
 /// How sums of a node are made, and memory for it.
 #[derive(Debug)]
@@ -178,7 +179,7 @@ impl Nodes {
                     if of.first {
                         to.copy_from_slice(from);
                     } else {
-                        to.iter_mut().zip(from).for_each(|(to, &from)| *to += from);
+                        add(to, from);
                     }
                 }
             }
@@ -245,5 +246,6 @@ fn merge(owners: &[Owned]) -> (Owned, Vec<Vec<Move>>) {
         }
         moves.push(own);
     }
+    all.find_runs();
     (all, moves)
 }

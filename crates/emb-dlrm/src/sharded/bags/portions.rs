@@ -33,6 +33,31 @@ pub(super) struct Owned {
     pub(super) portions: Vec<Portion>,
     /// Columns of all of them.
     pub(super) width: usize,
+    /// The portions, those that lie side by side here and in the output as one.
+    pub(super) runs: Vec<Portion>,
+}
+
+impl Owned {
+    /// Finds the runs of the portions: one wide copy is faster than many narrow ones.
+    pub(super) fn find_runs(&mut self) {
+        for portion in &self.portions {
+            match self.runs.last_mut() {
+                Some(last) if last.goes_on_with(portion) => last.width += portion.width,
+                _ => self.runs.push(portion.clone()),
+            }
+        }
+    }
+}
+
+impl Portion {
+    /// Whether `next` begins where this ends and is treated alike.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        let alike = |of: &Self| (of.whole, of.divide, of.scale.to_bits());
+        self.column + self.width == next.column
+            && self.output + self.width == next.output
+            && alike(self) == alike(next)
+            && !self.divide
+    }
 }
 
 /// A feature and the tiers of its table that share the exchange.
@@ -84,6 +109,7 @@ pub(super) fn owned(
             }
         }
     }
+    owned.iter_mut().for_each(Owned::find_runs);
     owned
 }
 

@@ -1,6 +1,7 @@
 //! Columns of sources and rows of the output: [`assemble`], and [`cut`], its way back.
 
 use super::portions::Owned;
+use emb_kernels::host::add;
 
 /// Puts the columns of all sources in their places, sample by sample: parts of bags are added in
 /// the order of sources, to what `output` has. `sums` is `[batch, columns]` of each source.
@@ -16,13 +17,13 @@ pub(super) fn assemble(
         for source in sources {
             let row = &sums[start + b * source.width..][..source.width];
             start += batch * source.width;
-            for portion in &source.portions {
+            for portion in &source.runs {
                 let from = &row[portion.column..][..portion.width];
                 let to = &mut output[portion.output..][..portion.width];
                 if portion.whole {
                     to.copy_from_slice(from);
                 } else {
-                    to.iter_mut().zip(from).for_each(|(to, &from)| *to += from);
+                    add(to, from);
                 }
             }
         }
@@ -47,7 +48,7 @@ pub(super) fn cut(
         for source in sources {
             let row = &mut parts[start + b * source.width..][..source.width];
             start += batch * source.width;
-            for portion in &source.portions {
+            for portion in &source.runs {
                 let from = &gradient[portion.output..][..portion.width];
                 let to = &mut row[portion.column..][..portion.width];
                 let mut scale = portion.scale;

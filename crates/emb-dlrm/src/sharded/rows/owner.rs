@@ -35,17 +35,8 @@ impl<B: Backend> RowsWay<B> {
         if total == 0 {
             return Ok(());
         }
-        self.device.room(backend, total)?;
-        let batch = staged.view(&self.names, arrived);
-        let mut start = 0;
-        for list in 0..lists {
-            let (rows, dim) = (arrived.ids_of(list).len(), self.map.dim(list));
-            if rows > 0 {
-                let out = self.device.view_mut(start..start + rows * dim);
-                backend.gather(tables, &self.map, list, batch, Mat::new(out, rows, dim))?;
-                start += rows * dim;
-            }
-        }
+        let out = self.device.room(backend, total)?;
+        backend.gather_all(tables, &self.map, staged.view(&self.names, arrived), out)?;
         Ok(backend.download(self.device.view(0..total), &mut self.served)?)
     }
 

@@ -6,6 +6,8 @@ use crate::sharded::error::Result;
 use crate::sharded::layout::Layout;
 use crate::sharded::links::Links;
 use emb_comm::Collective;
+use emb_kernels::Mat;
+use emb_kernels::host::{add_rows, copy_rows};
 use std::ops::Range;
 
 /// The shards of the owners with this rank's index in their nodes, and memory.
@@ -85,9 +87,7 @@ impl Relay {
             let (lengths, mut rows) = own.split_at(shards);
             for (&length, united) in lengths.iter().zip(&mut *united) {
                 let (list, others) = rows.split_at(length as usize);
-                for &row in list {
-                    united.push(row as u64);
-                }
+                united.extend(list);
                 lens.push(list.len());
                 rows = others;
             }
@@ -134,10 +134,8 @@ impl Relay {
         for lens in relayed.lens.chunks_exact(widths.len().max(1)) {
             for (shard, &len) in lens.iter().enumerate() {
                 let (start, width) = (relayed.starts[shard], widths[shard]);
-                for &row in &relayed.row_of[shard][taken[shard]..][..len] {
-                    let row = &merged[start + row as usize * width..][..width];
-                    apart.extend_from_slice(row);
-                }
+                let numbers = &relayed.row_of[shard][taken[shard]..][..len];
+                copy_rows(&merged[start..], width, numbers, apart);
                 taken[shard] += len;
             }
         }
@@ -166,10 +164,7 @@ impl Relay {
                 let (start, width) = (relayed.starts[shard], widths[shard]);
                 let (rows, after) = rest.split_at(len * width);
                 let numbers = &relayed.row_of[shard][taken[shard]..][..len];
-                for (row, &number) in rows.chunks_exact(width).zip(numbers) {
-                    let sum = &mut merged[start + number as usize * width..][..width];
-                    sum.iter_mut().zip(row).for_each(|(sum, &value)| *sum += value);
-                }
+                add_rows(Mat::new(rows, len, width), numbers, &mut merged[start..]);
                 taken[shard] += len;
                 rest = after;
             }

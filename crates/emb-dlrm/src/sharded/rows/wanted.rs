@@ -117,7 +117,17 @@ impl Lookups {
         self.lengths.clear();
         self.positions.clear();
         self.weights.clear();
-        let first = batch.feature_range(feature).start;
+        let range = batch.feature_range(feature);
+        if tier.alone {
+            let bags = feature * batch.batch..=(feature + 1) * batch.batch;
+            let offsets = batch.offsets[bags].windows(2);
+            self.lengths.extend(offsets.map(|pair| (pair[1] - pair[0]) as u32));
+            self.positions.extend(0..range.len());
+            self.weights.extend_from_slice(batch.weights.map_or(&[], |all| &all[range.clone()]));
+            rows.extend(&places[range]);
+            return;
+        }
+        let first = range.start;
         for b in 0..batch.batch {
             let before = self.positions.len();
             for k in batch.bag_range(feature, b) {

@@ -8,6 +8,7 @@ use super::{Bytes, Exposed, Health, Levels};
 use crate::Result;
 use crate::config::{Config, Ranks};
 use crate::profile::workload_of;
+use crate::sharded::IdWire;
 use emb_shard::{Plan, WorkloadSpec};
 
 /// What rank 0 knows beyond the figures.
@@ -16,6 +17,8 @@ pub(super) struct Judge {
     plan: Plan,
     /// Samples of a step.
     batch: f64,
+    /// Whether ids travel in few bits.
+    packed: bool,
     /// The tables of the run as a workload; `None` where one can't hold them.
     spec: Option<WorkloadSpec>,
     prediction: Option<Prediction>,
@@ -46,7 +49,9 @@ impl Judge {
             _ => None,
         };
         let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
-        Ok(Self { plan, batch, spec, prediction, crowded: crowded(ranks.world() * config.threads) })
+        let packed = ranks.id_wire == IdWire::Packed;
+        let crowded = crowded(ranks.world() * config.threads);
+        Ok(Self { plan, batch, packed, spec, prediction, crowded })
     }
 
     pub(super) fn look(&mut self, at: Looked<'_>, ranks: &[Figures]) -> Health {
@@ -64,6 +69,8 @@ impl Judge {
         let scaled =
             |levels: Levels| Levels::new([levels.intra_node * whole, levels.inter_node * whole]);
         let exchange = prediction.and_then(|prediction| prediction.exchange).map(scaled);
+        // How few bits ids take depends on which they are.
+        let exchange = exchange.filter(|_| !self.packed);
         let sync = prediction.and_then(|prediction| prediction.sync);
         let mut health = Health {
             step: at.step,
