@@ -1,12 +1,13 @@
 //! No allocation in a step over ranks after warm-up, by any of the ranks' threads.
 
 use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::{Error, ShardedEmbeddings};
+use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings};
 use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{
-    Exchange, Layout, Mesh, Path, Per, PlaceOptions, Placement, PlanBuilder, ReplicaSync, RowCut,
-    Table, TableOptions, Tables,
+    Block, ColRange, Exchange, Layout, Mesh, Owners, Path, Per, PlaceOptions, Placement, Plan,
+    PlanBuilder, PlanSpec, ReplicaSync, RowCut, RowMap, RowOrder, RowRange, Table, TableOptions,
+    TablePlan, Tables, Tier,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
@@ -59,22 +60,82 @@ fn allocations(placed: &[PlaceOptions], kind: RuleKind, weighted: bool) -> usize
         builder = builder.table(name, *options);
     }
     let plan = builder.build(&tables).expect("a plan");
+    counted(&plan, kind, weighted, IdWire::Plain)
+}
+
+/// Tables whose features are not pooled.
+const SEQUENCES: [usize; 2] = [3, 7];
+
+/// Every table with rows in another order, its hot rows on all ranks, some in two more tiers; every
+/// exchange, and sequences.
+fn tiered() -> Plan {
+    let table = |(t, name): (usize, String)| {
+        let sequence = SEQUENCES.contains(&t);
+        let pooling = if sequence { emb_shard::Pooling::None } else { emb_shard::Pooling::Sum };
+        let options = TableOptions { pooling, ..TableOptions::default() };
+        Table::new(name, ROWS, DIM, options).expect("a table")
+    };
+    let tables = Tables::new(names().into_iter().enumerate().map(table).collect());
+    let tier = |(first, end): (u64, u64), group: u32, exchange| {
+        let mesh = Mesh::new(4, group, Layout::Contiguous).expect("a mesh");
+        let columns = |first, end| ColRange::new(first, end).expect("columns");
+        let group = group as usize;
+        let block = |columns, map| Block { columns, map, owners: Owners::span(0, group as u32) };
+        let even = RowMap::even(end - first, group).expect("a map");
+        let modulo = RowMap::modulo(end - first, group).expect("a map");
+        Tier {
+            rows: RowRange::new(first, end).expect("rows"),
+            mesh,
+            exchange: if group == 1 { Exchange::Local } else { exchange },
+            sync: if group == 4 { ReplicaSync::None } else { ReplicaSync::Gradients },
+            blocks: vec![block(columns(0, 4), even), block(columns(4, DIM), modulo)],
+        }
+    };
+    let [flat, by_node] = [Path::Flat, Path::Hierarchical].map(|over| Exchange::Reduce { over });
+    let [rank, node] = [Per::Rank, Per::Node].map(|per| Exchange::Unique { per });
+    let exchanges = [flat, by_node, rank, Exchange::Rows, rank, node, flat, node];
+    let placed = exchanges.into_iter().enumerate().map(|(t, exchange)| {
+        let hot = (0..40).map(|k| (k * 37 + 11) % ROWS).collect();
+        let places = (0..ROWS).map(|row| (row * 7 + 3) % ROWS).collect();
+        let order = if t % 2 == 0 { RowOrder::hot_first(ROWS, hot) } else { RowOrder::new(places) };
+        let mut tiers = vec![tier((0, 40), 1, exchange)];
+        let middle = if t % 3 == 0 { 200 } else { 40 };
+        if middle > 40 {
+            tiers.push(tier((40, middle), 2, if t == 3 { Exchange::Rows } else { rank }));
+        }
+        tiers.push(tier((middle, ROWS), 4, exchange));
+        TablePlan { table: format!("t{t}"), order: Some(order.expect("an order")), tiers }
+    });
+    let spec = PlanSpec { world: 4, node_ranks: 2, tables: placed.collect() };
+    Plan::new(&tables.expect("tables"), spec).expect("a plan")
+}
+
+/// As [`allocations`], of a plan.
+fn counted(plan: &Plan, kind: RuleKind, weighted: bool, ids: IdWire) -> usize {
+    let sequences = |t: usize| plan.tables().tables().as_slice()[t].pooling();
     let initial_accumulator = kind.has_accumulator().then_some(0.1);
     let config = OptimizerConfig { initial_accumulator, ..OptimizerConfig::new(kind) };
     let rule: Optimizer = config.build().expect("valid");
     let specs: Vec<TableSpec> =
         names().into_iter().map(|name| TableSpec::new(name, ROWS, DIM, rule)).collect();
-    let pooling = |t: usize| if t.is_multiple_of(2) { Pooling::Sum } else { Pooling::Mean };
+    let pooling = |t: usize| match (sequences(t), t % 2) {
+        (emb_shard::Pooling::None, _) => Pooling::None,
+        (_, 0) => Pooling::Sum,
+        _ => Pooling::Mean,
+    };
     let features: Vec<Feature> = (names().into_iter().enumerate())
         .map(|(table, name)| Feature { name, table, pooling: pooling(table) })
         .collect();
+    let sequenced = features.iter().any(|feature| feature.pooling == Pooling::None);
     let batches = batches(weighted);
     let counts = run(WORLD, &Options::default(), |world| {
         let mut cpu = Cpu::new(CpuOptions { threads: 1 })?;
         let (features, rates) = (features.clone(), vec![0.05; TABLES]);
         let mut sharded =
-            ShardedEmbeddings::new(world, &mut cpu, &plan, &specs, features, rates, 3, 7)?;
+            ShardedEmbeddings::new(world, &mut cpu, plan, &specs, features, rates, 3, 7)?;
+        sharded.set_id_wire(ids);
         let me = world.rank();
+        let ones = vec![0.01; 3 * 12 * DIM];
         let mut gradient = Vec::with_capacity(12 * sharded.map().width());
         let mut steps = |from: usize, to: usize| {
             for step in from..to {
@@ -83,7 +144,20 @@ fn allocations(placed: &[PlaceOptions], kind: RuleKind, weighted: bool) -> usize
                 let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
                 gradient.clear();
                 gradient.extend(pooled.output().iter().map(|output| output / 32.0 + 0.01));
-                pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, step as u64 + 1)?;
+                // The gradients of sequences: any of the right length.
+                let lens = SEQUENCES.map(|f| pooled.sequence(f).len());
+                let of_sequences = lens.map(|len| &ones[..len]);
+                let count = if sequenced { SEQUENCES.len() } else { 0 };
+                let of_sequences = &of_sequences[..count];
+                let number = step as u64 + 1;
+                pooled.backward_all(
+                    &mut sharded,
+                    &mut cpu,
+                    &gradient,
+                    of_sequences,
+                    1.0,
+                    number,
+                )?;
                 if step % 2 == 1 {
                     let routed = sharded.route(batch.as_ref())?;
                     let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
@@ -152,5 +226,9 @@ fn sixty_steps_over_ranks_allocate_nothing() {
         ),
     ] {
         assert_eq!(allocations(&placed, kind, weighted), 0, "{what}");
+    }
+    let plan = tiered();
+    for (ids, weighted) in [(IdWire::Plain, true), (IdWire::Packed, false)] {
+        assert_eq!(counted(&plan, row_wise_rule, weighted, ids), 0, "tiers, {ids:?}");
     }
 }

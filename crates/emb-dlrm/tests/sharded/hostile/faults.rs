@@ -74,7 +74,9 @@ fn attempt(case: &Case, ids: IdWire, culprit: usize, (fault, at): (Fault, u64)) 
         sharded.set_id_wire(ids);
         for (number, batches) in (1..).zip(&batches) {
             faulty.set_step(number);
-            own.iter().for_each(|switch| switch.turn(number == STEP));
+            if let Some(switch) = &own {
+                switch.turn(number == STEP);
+            }
             step(case, &mut sharded, &mut cpu, &batches[me], number)?;
         }
         Ok::<_, Error>(faulty.barrier()?)

@@ -206,10 +206,10 @@ fn trained(model: &Model, plan: &Plan) -> Vec<f32> {
 }
 
 /// Every tier of a table has its own number of replicas: a tier of `M` replicas trains as the whole
-/// table does over `M`.
+/// table does over `M`, also where `M` is 1.
 #[test]
 fn tiers_of_other_replica_counts_train_as_tables_of_theirs() {
-    for rule in [ReplicaRule::Moment, ReplicaRule::History] {
+    for rule in ReplicaRule::ALL.into_iter().filter(|rule| *rule != ReplicaRule::Exact) {
         let model = |replicas| {
             let mut model = Model::new(&[(ROWS, 4, 1)], RuleKind::AdaGrad, Pooling::Sum);
             let mut config = *model.specs[0].optimizer.config();
@@ -217,17 +217,21 @@ fn tiers_of_other_replica_counts_train_as_tables_of_theirs() {
             model.specs[0].optimizer = config.build().expect("valid");
             model
         };
-        // Four replicas of the first three rows, two of the others.
         let sync = weights(1);
         let of = |group| Tiers::of_four(Lives { sync, ..Lives::new(group, UNIQUE) });
-        let both = of(2).with_hot(3).plan(&model(4));
-        let whole = [1, 2].map(|group| {
+        let whole = |group| {
             let model = model(4 / group);
             trained(&model, &of(group).plan(&model))
-        });
-        let got = trained(&model(4), &both);
-        assert_eq!(got[..3 * 4], whole[0][..3 * 4], "{rule}: four replicas");
-        assert_eq!(got[3 * 4..], whole[1][3 * 4..], "{rule}: two replicas");
-        assert_ne!(whole[0], whole[1], "{rule}: replicas matter");
+        };
+        // Four replicas of the first three rows, two or one of the others.
+        let hot = whole(1);
+        for group in [2, 4] {
+            let both = of(group).with_hot(3).plan(&model(4));
+            let (got, cold) = (trained(&model(4), &both), whole(group));
+            assert_eq!(got[..3 * 4], hot[..3 * 4], "{rule}: four replicas");
+            assert_eq!(got[3 * 4..], cold[3 * 4..], "{rule}: {} replicas", 4 / group);
+            // All ranks look up the same, so that they matter through the rule alone.
+            assert_eq!(hot == cold, rule == ReplicaRule::None, "{rule}: replicas matter");
+        }
     }
 }
