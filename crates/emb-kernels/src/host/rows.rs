@@ -39,7 +39,11 @@ pub(super) fn add_mapped(to: &mut [f32], from: &[f32], map: impl Fn(f32) -> f32)
     let (chunks, rest) = to.as_chunks_mut::<CHUNK>();
     let (from_chunks, from_rest) = from.as_chunks::<CHUNK>();
     for (to, from) in chunks.iter_mut().zip(from_chunks) {
-        to.iter_mut().zip(from).for_each(|(to, &from)| *to += map(from));
+        // All is read before anything is written, or the compiler adds number by number: it can't
+        // tell here that the two do not overlap.
+        let (mut sum, from) = (*to, *from);
+        sum.iter_mut().zip(from).for_each(|(sum, from)| *sum += map(from));
+        *to = sum;
     }
     rest.iter_mut().zip(from_rest).for_each(|(to, &from)| *to += map(from));
 }
