@@ -5,7 +5,7 @@ mod traced;
 pub use traced::Traced;
 
 use crate::Meter;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ pub enum Lane {
     Phases,
     /// Collectives of the rank's own thread.
     Collectives,
-    /// Collectives of [`duplicate`](crate::Collective::duplicate)s.
-    Beside,
+    /// Collectives of a [`duplicate`](crate::Collective::duplicate), from 0 by when they were made.
+    Beside(u8),
 }
 
 /// Records spans of one rank, or nothing. Clones record to the same place.
@@ -62,6 +62,8 @@ pub struct Trace(Option<Arc<Record>>);
 struct Record {
     begin: Instant,
     step: AtomicU64,
+    /// Duplicates so far.
+    beside: AtomicU8,
     spans: Mutex<Vec<Span>>,
 }
 
@@ -69,7 +71,8 @@ impl From<Instant> for Trace {
     /// A trace whose times count from `begin`: the same on every rank.
     fn from(begin: Instant) -> Self {
         let spans = Mutex::new(Vec::new());
-        Self(Some(Arc::new(Record { begin, step: AtomicU64::new(0), spans })))
+        let (step, beside) = (AtomicU64::new(0), AtomicU8::new(0));
+        Self(Some(Arc::new(Record { begin, step, beside, spans })))
     }
 }
 
@@ -101,6 +104,12 @@ impl Trace {
         let mut spans = record.spans.lock().unwrap_or_else(PoisonError::into_inner);
         let (waited, bytes) = (cost.wait_seconds * 1e6, cost.bytes());
         spans.push(Span { name, lane, step, start, duration, waited, bytes });
+    }
+
+    /// The lane of a duplicate that is being made.
+    fn next_beside(&self) -> Lane {
+        let count = |record: &Arc<Record>| record.beside.fetch_add(1, Ordering::Relaxed);
+        Lane::Beside(self.0.as_ref().map_or(0, count))
     }
 
     /// Records the work of `f` as a phase.

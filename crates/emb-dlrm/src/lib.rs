@@ -13,6 +13,7 @@ pub mod model;
 pub mod planning;
 #[cfg(feature = "data")]
 pub mod profile;
+mod queue;
 pub mod sharded;
 #[cfg(feature = "data")]
 pub mod sources;

@@ -6,7 +6,7 @@ use emb_dlrm::Error;
 use emb_dlrm::config::{Config, Options};
 use emb_dlrm::data::{Batch, Source, share};
 use emb_dlrm::sources;
-use emb_dlrm::train::{Samples, build_rank};
+use emb_dlrm::train::{Samples, Watch, build_rank};
 use emb_kernels::{Cpu, CpuOptions};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
@@ -40,6 +40,8 @@ fn allocations(plan: &str, sync: &str) -> usize {
     let options = Options {
         data: vec!["synthetic".into()],
         world: Some(WORLD as u32),
+        // Watched, without a look in these steps.
+        health: Some(1000),
         replicas: Some(2),
         plan: Some(plan.into()),
         sync: Some(sync.parse().expect("a sync")),
@@ -55,6 +57,7 @@ fn allocations(plan: &str, sync: &str) -> usize {
     let counts = run(WORLD, &WorldOptions::default(), |world| {
         let cpu = Cpu::new(CpuOptions { threads: 1 })?;
         let mut trainer = build_rank(world, cpu, &config, ranks)?;
+        let mut watch = Watch::new(&config, ranks, &mut trainer)?.expect("wanted");
         let own = &shares[world.rank()];
         let mut steps = |count: usize| {
             for step in 0..count {
@@ -65,6 +68,7 @@ fn allocations(plan: &str, sync: &str) -> usize {
                     sparse: batch.sparse.as_ref(),
                 };
                 trainer.train_share(samples, rows)?;
+                watch.after_step(&mut trainer, batch.sparse.as_ref())?;
             }
             Ok::<_, Error>(())
         };

@@ -11,12 +11,10 @@ use std::ops::Range;
 ///
 /// A value of this type is one execution stream with its own scratch, hence `&mut self`: results
 /// do not depend on what ran before, and nothing is allocated once every buffer has been seen at
-/// its largest. A rank owns one; a second one on the same device overlaps with the first.
-/// Parallelism is fixed when the backend is made and never changes a bit of any result.
+/// its largest. A rank owns one; another overlaps with it. Parallelism never changes a bit.
 ///
 /// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
 /// the suite in [`conformance`](crate::conformance) checks a backend against it.
-///
 /// Where an operation refuses its input (`# Errors`), nothing has been written.
 pub trait Backend: Send + Sized + 'static {
     /// Owned device memory.
@@ -28,6 +26,12 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Another stream on the same device, of the same parallelism.
+    ///
+    /// # Errors
+    /// No room for one.
+    fn another(&self) -> Result<Self>;
+
     /// Runs several operations as one, for instance a whole step: a backend can then start its
     /// threads (or record its launches) once. Results do not change.
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
@@ -36,8 +40,6 @@ pub trait Backend: Send + Sized + 'static {
 
     /// Device and parallelism in words, for reports.
     fn name(&self) -> String;
-
-    // Memory
 
     /// `len` zeros.
     ///
@@ -74,8 +76,6 @@ pub trait Backend: Send + Sized + 'static {
     /// # Errors
     /// The device failed.
     fn download<T: Scalar>(&mut self, from: Self::View<'_, T>, to: &mut [T]) -> Result<()>;
-
-    // Embedding tables
 
     /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
     /// Tables of one name are parts of one table: blocks of its columns, tiers of its rows.
@@ -116,8 +116,7 @@ pub trait Backend: Send + Sized + 'static {
         state: &[Vec<f32>],
     ) -> Result<()>;
 
-    /// Copies rows of a table by number, in any order; see [`RowTransfer`]. Otherwise as
-    /// [`read_rows`](Self::read_rows) and [`write_rows`](Self::write_rows).
+    /// Copies rows of a table by number, in any order, from or to the host: see [`RowTransfer`].
     ///
     /// # Errors
     /// A row beyond the table; values of another length than those rows have.
@@ -232,8 +231,6 @@ pub trait Backend: Send + Sized + 'static {
         out: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
-    // Routing
-
     /// Splits every bag of a host batch by the owner of its rows; `maps` has one row map a
     /// feature, all of the same number of owners. Order inside a bag is kept.
     ///
@@ -263,8 +260,6 @@ pub trait Backend: Send + Sized + 'static {
         inverse: &[u32],
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
-
-    // Dense layers
 
     /// `out = op(a) * op(b)`, or `out += op(a) * op(b)` when `accumulate` is [`Accumulate::Add`].
     ///

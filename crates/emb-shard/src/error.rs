@@ -159,6 +159,16 @@ pub enum Error {
         /// What is wrong.
         fault: Box<Self>,
     },
+    /// A tier of a plan file whose ranges, groups or row maps are none.
+    #[error("table {table:?}, tier {tier}: {fault}")]
+    Tier {
+        /// Table name.
+        table: String,
+        /// Its tier, by position.
+        tier: usize,
+        /// What is wrong.
+        fault: Box<Self>,
+    },
     /// More ranks than a plan may have.
     #[error("a plan of {world} ranks: at most {limit} are supported")]
     WorldTooLarge {

@@ -65,7 +65,7 @@ impl<S: Space, C: Collective<S>> Collective<S> for Traced<C> {
     }
 
     fn set_step(&mut self, step: u64) {
-        if self.lane != Lane::Beside {
+        if !matches!(self.lane, Lane::Beside(_)) {
             self.trace.set_step(step);
         }
         self.inner.set_step(step);
@@ -143,6 +143,6 @@ impl<S: Space, C: Collective<S>> Collective<S> for Traced<C> {
 
     fn duplicate(&mut self) -> Result<Self> {
         let inner = record!(self, "duplicate", self.inner.duplicate())?;
-        Ok(Self { inner, trace: self.trace.clone(), lane: Lane::Beside })
+        Ok(Self { inner, trace: self.trace.clone(), lane: self.trace.next_beside() })
     }
 }

@@ -5,7 +5,9 @@
 //! then replaces the manifest in one rename, so an interrupted save leaves the old checkpoint and
 //! never half of a new one.
 //!
-//! Tensors know nothing of ranks or plans: `<table>/weight` `[rows, dim]` in the table's own
+//! Tensors know nothing of ranks or plans. Rows are in the order of their table, whatever order a plan
+//! cuts its tiers in ([`TablePlan::order`](emb_shard::TablePlan::order)): no permutation is lost,
+//! for none is stored, and any other plan continues. Names are: `<table>/weight` `[rows, dim]` in the table's own
 //! type, `<table>/<slot>` (`[rows]` or `[rows, dim]`), `dense/<parameter>` and
 //! `dense/<parameter>/<slot>`. Replicas are equal when they are saved, so that what each of them keeps
 //! for itself between two syncs is 0: it is left out, and 0 after loading. Data is streamed: no tensor is ever whole in memory.

@@ -33,8 +33,8 @@ pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};
 pub use words::{
-    BadRows, DecayKind, DenseKind, IdPolicy, LayoutKind, ModelKind, OptimizerKind, PlacementKind,
-    PoolingKind, RoundingMode, ScalingKind, SyncKind, WeightType,
+    BadRows, DecayKind, DenseKind, IdPolicy, IdWireKind, LayoutKind, ModelKind, OptimizerKind,
+    PlacementKind, PoolingKind, RoundingMode, ScalingKind, SyncKind, WeightType,
 };
 
 /// Dense columns of Criteo data and of synthetic data.

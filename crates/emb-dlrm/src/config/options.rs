@@ -2,8 +2,8 @@
 
 use super::table_options::{FeatureOptions, TableOptions};
 use super::words::{
-    BadRows, DecayKind, DenseKind, IdPolicy, LayoutKind, ModelKind, OptimizerKind, RoundingMode,
-    ScalingKind, SyncKind, WeightType,
+    BadRows, DecayKind, DenseKind, IdPolicy, IdWireKind, LayoutKind, ModelKind, OptimizerKind,
+    RoundingMode, ScalingKind, SyncKind, WeightType,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -162,6 +162,10 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "K", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_every: Option<u32>,
+    /// How ids travel to the owners of rows: 8 bytes each, or in as few bits as they need, for slow links [default: plain]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "plain|packed", help_heading = "Ranks"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_wire: Option<IdWireKind>,
     /// What adaptive rules do about M replicas [default: moment, and exact with sync gradients]
     #[cfg_attr(
         feature = "cli",
@@ -285,6 +289,7 @@ impl Options {
             layout: None,
             sync: None,
             sync_every: None,
+            id_wire: None,
             replica_scaling: None,
             check_replicas: None,
             threads_per_rank: None,
@@ -340,6 +345,7 @@ impl Options {
             layout: self.layout.or(base.layout),
             sync: self.sync.or(base.sync),
             sync_every: self.sync_every.or(base.sync_every),
+            id_wire: self.id_wire.or(base.id_wire),
             replica_scaling: self.replica_scaling.or(base.replica_scaling),
             check_replicas: self.check_replicas.or(base.check_replicas),
             threads_per_rank: self.threads_per_rank.or(base.threads_per_rank),

@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use emb_shard::{Plan, Tables, WorkloadSpec};
 
 /// What a planner is told of a run, beside its options.
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "read where there are planners"))]
 pub(super) struct Asked<'a> {
     /// The tables as plans see them.
     pub(super) tables: &'a Tables,

@@ -5,7 +5,9 @@ use super::planner::{self, Asked};
 use super::replicas::{refuse_unused, scale};
 use super::resolve::within;
 use super::tables::Tables;
+use super::words::IdWireKind;
 use super::{Options, TableOptions};
+use crate::sharded::IdWire;
 use crate::{Error, Result, sharded};
 use emb_shard::{Plan, WorkloadSpec};
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub struct Ranks {
     pub ranks_per_node: u32,
     /// How long a rank waits for its peers.
     pub timeout: Duration,
+    /// How ids travel to the owners of rows.
+    pub id_wire: IdWire,
     /// What a person should know of a plan that was made for this run.
     pub notes: Vec<String>,
 }
@@ -81,7 +85,11 @@ impl Ranks {
         scale(options, tables, &plan)?;
         check(&plan, tables)?;
         let timeout = Duration::from_secs_f64(timeout);
-        Ok(Some(Self { plan, ranks_per_node, timeout, notes }))
+        let id_wire = match options.id_wire {
+            Some(IdWireKind::Packed) => IdWire::Packed,
+            Some(IdWireKind::Plain) | None => IdWire::Plain,
+        };
+        Ok(Some(Self { plan, ranks_per_node, timeout, id_wire, notes }))
     }
 
     /// Ranks in all.
@@ -114,6 +122,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("layout", options.layout.is_some()),
         ("sync", options.sync.is_some()),
         ("sync-every", options.sync_every.is_some()),
+        ("id-wire", options.id_wire.is_some()),
         ("replica-scaling", options.replica_scaling.is_some()),
         ("check-replicas", options.check_replicas == Some(true)),
         ("timeout", options.timeout.is_some()),

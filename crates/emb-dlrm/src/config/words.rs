@@ -147,6 +147,15 @@ words! {
     }
 }
 words! {
+    /// How ids travel to the owners of rows.
+    IdWireKind {
+        /// 8 bytes each.
+        Plain = "plain",
+        /// In as few bits as they need.
+        Packed = "packed",
+    }
+}
+words! {
     /// What adaptive rules do about seeing one replica's gradient out of M.
     ScalingKind {
         /// Nothing.

@@ -2,7 +2,7 @@
 
 use super::EmbeddingBags;
 use crate::{DeviceBatch, Result};
-use emb_comm::Meter;
+use emb_comm::{Meter, Trace};
 use emb_kernels::{Backend, FeatureMap, Mat, TableSpec};
 
 /// The embedding layer of a model: tables on this backend ([`EmbeddingBags`]), or over many ranks
@@ -46,6 +46,9 @@ pub trait Embeddings<B: Backend>: Send {
     fn exchanged(&self) -> Meter {
         Meter::default()
     }
+
+    /// Records in `trace` from now on what the rank waits for beside its collectives.
+    fn set_trace(&mut self, _trace: Trace) {}
 
     /// Makes replicas of tables equal, if there are any and they may differ.
     ///

@@ -202,16 +202,17 @@ impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
     /// # Errors
     /// The device failed.
     pub fn backward(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<()> {
-        self.backward_in_parts(backend, batch, |_, _, _| Ok(()))
+        self.backward_to_tables(backend, batch, |_, _, _| Ok(()))?;
+        self.backward_bottom(backend, batch, |_, _, _| Ok(()))
     }
 
-    /// [`backward`](Self::backward) that tells `ready` of every part of `dense.gradients` as soon as
-    /// it is final: the top MLP's, the cross network's where there is one, the bottom MLP's. Every
-    /// element is in one part; the order is the same on every rank.
+    /// The first part of [`backward`](Self::backward), up to the gradients of the tables; tells `ready`
+    /// of every part of `dense.gradients` as soon as it is final: the top MLP's, and the cross
+    /// network's where there is one. The order is the same on every rank.
     ///
     /// # Errors
     /// The device failed, or `ready` did.
-    pub fn backward_in_parts(
+    pub fn backward_to_tables(
         &mut self,
         backend: &mut B,
         batch: &DeviceBatch<B>,
@@ -224,7 +225,7 @@ impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
             let total = self.dense.total();
             let gradients = B::view_mut(&mut self.dense.gradients, 0..total);
             backend.fill(Mat::new(gradients, 1, total), 0.0)?;
-            let mut parts = self.parts.iter().rev().filter(|part| !part.is_empty());
+            let mut parts = self.parts[1..].iter().rev().filter(|part| !part.is_empty());
             return parts.try_for_each(|part| ready(backend, &self.dense, part.clone()));
         }
         let logits = Place::dense(rows, 1);
@@ -237,7 +238,7 @@ impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
             self.top.backward(backend, &mut self.dense, z, y, gradient, Some((chain, wide)))?;
             ready(backend, &self.dense, self.parts[2].clone())?;
             cross.backward(backend, &mut self.dense, x, self.x_gradient.buffer_mut(), wide)?;
-            ready(backend, &self.dense, self.parts[1].clone())?;
+            ready(backend, &self.dense, self.parts[1].clone())
         } else {
             self.z_gradient.reserve(backend, rows * self.dot_columns)?;
             let narrow = Place::dense(rows, self.dot_columns);
@@ -245,18 +246,34 @@ impl<B: Backend, E: Embeddings<B>> Dlrm<B, E> {
             let z_gradient = Some((self.z_gradient.buffer_mut(), narrow));
             self.top.backward(backend, &mut self.dense, z, y, gradient, z_gradient)?;
             ready(backend, &self.dense, self.parts[2].clone())?;
-            backend.interact_backward(
+            Ok(backend.interact_backward(
                 x.mat(),
                 self.vectors,
                 narrow.of::<B>(self.z_gradient.buffer()),
                 wide.of_mut::<B>(self.x_gradient.buffer_mut()),
                 self.pair_order,
-            )?;
+            )?)
         }
-        let place = Place::leading(rows, self.bottom.outputs(), width);
-        let y = (self.x.buffer(), place);
-        let gradient = (self.x_gradient.buffer_mut(), place);
-        self.bottom.backward(backend, &mut self.dense, batch.dense(), y, gradient, None)?;
+    }
+
+    /// The rest of [`backward`](Self::backward): the bottom MLP, whose part of `dense.gradients` is
+    /// then told to `ready`.
+    ///
+    /// # Errors
+    /// The device failed, or `ready` did.
+    pub fn backward_bottom(
+        &mut self,
+        backend: &mut B,
+        batch: &DeviceBatch<B>,
+        mut ready: impl FnMut(&mut B, &Dense<B>, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let (rows, width) = (batch.rows(), self.embeddings.map().width());
+        if rows > 0 {
+            let place = Place::leading(rows, self.bottom.outputs(), width);
+            let y = (self.x.buffer(), place);
+            let gradient = (self.x_gradient.buffer_mut(), place);
+            self.bottom.backward(backend, &mut self.dense, batch.dense(), y, gradient, None)?;
+        }
         ready(backend, &self.dense, self.parts[0].clone())
     }
 

@@ -15,15 +15,12 @@ pub fn in_words(placed: &TablePlan) -> String {
         let text = tier_in_words(tier);
         if only { text } else { format!("rows {}: {text}", tier.rows) }
     });
-    let mut text = tiers.collect::<Vec<_>>().join("; ");
+    let text = tiers.collect::<Vec<_>>().join("; ");
     match placed.order.as_ref().map(RowOrder::kind) {
-        None => {}
-        Some(RowOrderKind::HotFirst(hot)) => {
-            text.push_str(&format!("; {} hot rows first", hot.len()));
-        }
-        Some(RowOrderKind::Full(_)) => text.push_str("; rows in an order of their own"),
+        None => text,
+        Some(RowOrderKind::HotFirst(hot)) => format!("{text}; {} hot rows first", hot.len()),
+        Some(RowOrderKind::Full(_)) => format!("{text}; rows in an order of their own"),
     }
-    text
 }
 
 fn tier_in_words(tier: &Tier) -> String {

@@ -71,7 +71,7 @@ impl Averaging {
         Ok(())
     }
 
-    /// Averages what was selected: two collectives a round.
+    /// Averages what was selected: one collective a round between two replicas, else two.
     pub(super) fn run<B: Backend, C: Collective>(
         &mut self,
         replicas: &mut C,

@@ -61,6 +61,7 @@ impl<B: Backend> Pooled<B> {
                 "step {step}: {got} gradients for {expected} outputs; steps count from 1"
             )));
         }
+        embeddings.bring_back()?;
         let mut of_features = embeddings.sequences.take();
         self.by_feature(embeddings, sequences, &mut of_features, step)?;
         let ShardedEmbeddings { classes, rates, step_rates, .. } = embeddings;

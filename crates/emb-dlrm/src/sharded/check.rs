@@ -91,6 +91,7 @@ fn check_optimizer(spec: &TableSpec, placed: &TablePlan, tier: &Tier) -> Result<
     let scaling = optimizer.replica();
     let (planned, given) = (tier.mesh.replicas(), scaling.replicas);
     let exact = tier.sync == ReplicaSync::Gradients;
+    let one = placed.tiers.len() == 1;
     match scaling.rule {
         ReplicaRule::None => {}
         ReplicaRule::Exact if !exact && planned > 1 => {
@@ -98,14 +99,15 @@ fn check_optimizer(spec: &TableSpec, placed: &TablePlan, tier: &Tier) -> Result<
                 format!("replica rule exact needs sync gradients, the plan has {}", tier.sync);
             return refuse(&spec.name, what);
         }
-        rule if exact && rule != ReplicaRule::Exact => {
+        // Of several tiers, those that sum take rule exact, which keeps the same state but for history.
+        rule if exact && rule != ReplicaRule::Exact && (one || rule == ReplicaRule::History) => {
             return refuse(
                 &spec.name,
                 format!("replica rule {rule} doesn't go with sync gradients"),
             );
         }
         // Every tier of several has its own number of replicas.
-        rule if planned != given && placed.tiers.len() == 1 => {
+        rule if planned != given && one => {
             let what = format!("replica rule {rule} over {given} replicas, the plan has {planned}");
             return refuse(&spec.name, what);
         }

@@ -1,6 +1,7 @@
 //! The tables of one exchange on one rank: [`Class`].
 
 use super::bags::BagsWay;
+use super::beside::Away;
 use super::error::Result;
 use super::layout::{Layout, Members};
 use super::links::{Links, part_of};
@@ -9,7 +10,7 @@ use super::rows::{RowsWay, Samples};
 use super::staged::Staged;
 use super::stored::StoredShards;
 use super::trip::{Leg, Trip};
-use emb_comm::Collective;
+use emb_comm::{Collective, Meter, Meters};
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Pooling, TableSpec};
 use emb_shard::{Exchange, Per, Plan, Rank};
 
@@ -19,7 +20,11 @@ pub(super) struct Class<B: Backend, C> {
     pub(super) members: Members,
     pub(super) layout: Layout,
     pub(super) links: Links<C>,
-    pub(super) stored: StoredShards<B, C>,
+    pub(super) stored: Away<StoredShards<B, C>>,
+    /// What the replicas had cost when the shards went away.
+    pub(super) synced: Meters,
+    /// What sums of the replicas' gradients have cost so far.
+    pub(super) summed: Meter,
     way: Way<B>,
 }
 
@@ -88,7 +93,14 @@ impl<B: Backend, C: Collective> Class<B, C> {
         } else {
             Way::Bags(BagsWay::new(&layout, local, map, divided, part)?)
         };
-        Ok(Self { members, layout, links, stored, way })
+        let (stored, synced, summed) = (Away::new(stored), Meters::default(), Meter::default());
+        Ok(Self { members, layout, links, stored, synced, summed, way })
+    }
+
+    /// What the replicas cost so far, where there are any.
+    pub(super) fn replica_meters(&self) -> Option<Meters> {
+        let Some(stored) = self.stored.get() else { return Some(self.synced) };
+        stored.replicas.as_ref().map(Collective::meters)
     }
 
     /// Says which rank is asked for what; ids were checked.
@@ -147,9 +159,9 @@ impl<B: Backend, C: Collective> Class<B, C> {
         (rates, step): (&[f64], u64),
     ) -> Result<()> {
         let Trip { batch, divisors, .. } = trip;
-        let Self { layout, links, stored, way, .. } = self;
+        let Self { layout, links, stored, summed, way, .. } = self;
         stored.set_rules(rates, step);
-        match way {
+        let done = match way {
             Way::Bags(way) => {
                 let shape = (*batch, width);
                 way.backward(links, backend, &leg.arrived, gradient, divisors, shape)?;
@@ -170,6 +182,8 @@ impl<B: Backend, C: Collective> Class<B, C> {
                     stored.update((layout, links), backend, (map, batch), gradients, step)
                 })
             }
-        }
+        };
+        *summed = stored.summed.cost;
+        done
     }
 }

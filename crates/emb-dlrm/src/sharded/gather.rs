@@ -69,6 +69,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         state: &[Vec<f32>],
     ) -> Result<()> {
         let rows = self.range_of(table, first, weights, state)?;
+        self.bring_back()?;
         let spec = &self.specs[table];
         let mut values = Vec::new();
         for class in &mut self.classes {
@@ -150,6 +151,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         weights: &mut [f32],
         state: &mut [Vec<f32>],
     ) -> Result<()> {
+        self.bring_back()?;
         let (me, root) = (Rank::new(self.everyone.rank() as u32), Rank::new(0));
         let spec = &self.specs[table];
         for class in &mut self.classes {

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::pool::Pooled;
 use crate::embeddings::Embeddings;
 use crate::{DeviceBatch, Result};
-use emb_comm::{Collective, Meter};
+use emb_comm::{Collective, Meter, Trace};
 use emb_kernels::{Backend, FeatureMap, JaggedRef, Mat, TableSpec};
 
 /// [`ShardedEmbeddings`] behind the seam that a model trains through.
@@ -98,7 +98,11 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
     }
 
     fn exchanged(&self) -> Meter {
-        self.tables.meters().map(|meters| meters.total()).sum()
+        [self.tables.exchanged(), self.tables.synced()].into_iter().sum()
+    }
+
+    fn set_trace(&mut self, trace: Trace) {
+        self.tables.set_trace(trace);
     }
 
     fn sync(&mut self, backend: &mut B) -> Result<()> {

@@ -4,8 +4,8 @@
 use super::check::gradient_scale;
 use super::error::Result;
 use emb_kernels::{RowNumbers, TableSpec, Window};
-use emb_optim::{Optimizer, ReplicaScaling};
-use emb_shard::{Exchange, Mesh, Plan, Rank, RowMap, RowMapKind, RowOrder, TableId};
+use emb_optim::{Optimizer, ReplicaRule, ReplicaScaling};
+use emb_shard::{Exchange, Mesh, Plan, Rank, ReplicaSync, RowMap, RowMapKind, RowOrder, TableId};
 use std::ops::Range;
 
 /// The tiers that share an exchange.
@@ -30,6 +30,8 @@ pub(super) struct Tier {
     pub(super) blocks: Vec<Block>,
     /// What gradients are multiplied by.
     pub(super) scale: f32,
+    /// Whether replicas sum gradients.
+    pub(super) sums: bool,
 }
 
 /// Columns of a tier.
@@ -124,7 +126,8 @@ impl Layout {
             let scale = gradient_scale(&specs[table], planned);
             let places = planned.rows.start()..planned.rows.end();
             let alone = plan.placed()[TableId::new(table as u32)].tiers.len() == 1;
-            tiers.push(Tier { table, places, alone, blocks, scale });
+            let sums = planned.sync == ReplicaSync::Gradients;
+            tiers.push(Tier { table, places, alone, blocks, scale, sums });
         }
         Ok(Self { position, tiers, shards, owned })
     }
@@ -160,7 +163,7 @@ impl Layout {
             window.first_column = block.column;
             number_rows(&mut window, tier, block, shard.part, placed.order.as_ref());
             let optimizer = if placed.tiers.len() > 1 {
-                of_replicas(&spec.optimizer, mesh.replicas())?
+                of_replicas(&spec.optimizer, mesh.replicas(), tier.sums)?
             } else {
                 spec.optimizer
             };
@@ -218,10 +221,13 @@ fn number_rows(
     }
 }
 
-/// The same optimizer in a tier of `replicas` replicas.
-fn of_replicas(optimizer: &Optimizer, replicas: u32) -> Result<Optimizer> {
+/// The same optimizer in a tier of `replicas` replicas, which sum gradients or not.
+fn of_replicas(optimizer: &Optimizer, replicas: u32, sums: bool) -> Result<Optimizer> {
     let mut config = *optimizer.config();
     config.replica = ReplicaScaling { replicas, ..config.replica };
+    if sums && config.replica.rule != ReplicaRule::None {
+        config.replica.rule = ReplicaRule::Exact;
+    }
     Ok(config.build()?)
 }
 

@@ -2,18 +2,17 @@
 
 use super::error::Result;
 use emb_comm::Collective;
-use std::ops::Range;
 
 /// Memory of a mean.
 #[derive(Debug, Default)]
 pub(super) struct Mean {
-    /// Elements sent to every replica: its share.
+    /// Elements sent to every replica.
     sent: Vec<usize>,
-    /// Elements received from every replica: this one's share.
+    /// Elements received from every replica.
     received: Vec<usize>,
-    /// This replica's share, from one replica after the other.
+    /// This replica's share of the values, from one replica after the other.
     shares: Vec<f32>,
-    /// Its mean, before it is told.
+    /// Its mean.
     averaged: Vec<f32>,
 }
 
@@ -21,81 +20,87 @@ pub(super) struct Mean {
 const BLOCK: usize = 256;
 
 impl Mean {
-    /// The mean over the replicas, the same bits on each: every replica takes that of its share.
+    /// `x0 + sum(x_m - x0) / M` over the replicas, in their order, the same bits on each: one
+    /// collective between two of them, else two.
     pub(super) fn over<C: Collective>(
         &mut self,
         replicas: &mut C,
         mine: &[f32],
         whole: &mut Vec<f32>,
     ) -> Result<()> {
-        let (world, rank) = (replicas.world(), replicas.rank());
+        whole.resize(mine.len(), 0.0);
+        match replicas.world() {
+            2 => self.of_two(replicas, mine, whole),
+            world => self.of_shares(replicas, world, mine, whole),
+        }
+    }
+
+    /// Each tells the other all: as many bytes as in shares.
+    fn of_two<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        mine: &[f32],
+        whole: &mut [f32],
+    ) -> Result<()> {
+        let rank = replicas.rank();
+        self.sent.clear();
+        self.sent.resize(2, 0);
+        self.sent[1 - rank] = mine.len();
+        replicas.all_to_all_v::<f32>(mine, &self.sent, whole, &self.sent)?;
+        if rank == 0 {
+            mine.iter().zip(whole).for_each(|(&a, b)| *b = mean_of_two(a, *b));
+        } else {
+            whole.iter_mut().zip(mine).for_each(|(a, &b)| *a = mean_of_two(*a, b));
+        }
+        Ok(())
+    }
+
+    /// Every replica takes the mean of its share, and tells it to all.
+    fn of_shares<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        world: usize,
+        mine: &[f32],
+        whole: &mut [f32],
+    ) -> Result<()> {
         let start = |m: usize| mine.len() / world * m + m.min(mine.len() % world);
-        let own = start(rank)..start(rank + 1);
         let Self { sent, received, shares, averaged } = self;
         sent.clear();
         sent.extend((0..world).map(|m| start(m + 1) - start(m)));
+        let share = sent[replicas.rank()];
         received.clear();
-        received.resize(world, own.len());
-        // At an end of the values the own share need not travel to itself.
-        let others = others(&own, mine.len());
-        let kept = others.is_some();
-        if kept {
-            (sent[rank], received[rank]) = (0, 0);
-        }
-        shares.resize(received.iter().sum(), 0.0);
-        let send = others.map_or(mine, |others| &mine[others]);
-        replicas.all_to_all_v::<f32>(send, sent, shares, received)?;
-        let share_of = |m: usize| {
-            if m == rank && kept {
-                return &mine[own.clone()];
-            }
-            let before: usize = received[..m].iter().sum();
-            &shares[before..before + own.len()]
-        };
-        whole.resize(mine.len(), 0.0);
-        if world == 2 {
-            // Each has one other to tell, so that nothing is told to itself.
-            let (low, high) = whole.split_at_mut(start(1));
-            let (averaged, told) = if rank == 0 { (low, high) } else { (high, low) };
-            mean_of(share_of, world, averaged);
-            (sent[1 - rank], received[1 - rank]) = (averaged.len(), told.len());
-            return Ok(replicas.all_to_all_v::<f32>(averaged, sent, told, received)?);
-        }
-        averaged.resize(own.len(), 0.0);
-        mean_of(share_of, world, averaged);
-        sent[rank] = own.len();
+        received.resize(world, share);
+        shares.resize(share * world, 0.0);
+        replicas.all_to_all_v::<f32>(mine, sent, shares, received)?;
+        averaged.resize(share, 0.0);
+        let blocks = averaged.chunks_mut(BLOCK).enumerate();
+        blocks.for_each(|(block, mean)| mean_of(shares, share, block * BLOCK, mean));
         Ok(replicas.all_gather_v::<f32>(averaged, whole, sent)?)
     }
 }
 
-/// What is left of `len` elements without `own`, where that is one range.
-fn others(own: &Range<usize>, len: usize) -> Option<Range<usize>> {
-    match (own.start, own.end) {
-        (0, end) => Some(end..len),
-        (start, end) if end == len => Some(0..start),
-        _ => None,
+/// The mean of elements `first..` of every share of `all`.
+fn mean_of(all: &[f32], share: usize, first: usize, mean: &mut [f32]) {
+    let mut apart = [0.0_f64; BLOCK];
+    let firsts = &all[first..first + mean.len()];
+    let replicas = all.len() / share;
+    for m in 1..replicas {
+        let values = &all[m * share + first..][..mean.len()];
+        for ((apart, &value), &first) in apart.iter_mut().zip(values).zip(firsts) {
+            *apart += f64::from(value) - f64::from(first);
+        }
+    }
+    for ((mean, apart), &first) in mean.iter_mut().zip(apart).zip(firsts) {
+        *mean = moved(first, apart, replicas as f64);
     }
 }
 
-/// `x0 + sum(x_m - x0) / M` of every element of the shares, in replica order.
-fn mean_of<'a>(share_of: impl Fn(usize) -> &'a [f32], replicas: usize, mean: &mut [f32]) {
-    let firsts = share_of(0);
-    let mut apart = [0.0_f64; BLOCK];
-    for (number, mean) in mean.chunks_mut(BLOCK).enumerate() {
-        let block = number * BLOCK..number * BLOCK + mean.len();
-        let firsts = &firsts[block.clone()];
-        let apart = &mut apart[..mean.len()];
-        apart.fill(0.0);
-        for m in 1..replicas {
-            let values = &share_of(m)[block.clone()];
-            for ((apart, &value), &first) in apart.iter_mut().zip(values).zip(firsts) {
-                *apart += f64::from(value) - f64::from(first);
-            }
-        }
-        for ((mean, &mut apart), &first) in mean.iter_mut().zip(apart).zip(firsts) {
-            // Adding 0 would make -0 of equal replicas 0.
-            let moved = (f64::from(first) + apart / replicas as f64) as f32;
-            *mean = if apart == 0.0 { first } else { moved };
-        }
-    }
+fn mean_of_two(first: f32, second: f32) -> f32 {
+    moved(first, f64::from(second) - f64::from(first), 2.0)
+}
+
+/// `first + apart / replicas`.
+fn moved(first: f32, apart: f64, replicas: f64) -> f32 {
+    // Adding 0 would make -0 of equal replicas 0.
+    if apart == 0.0 { first } else { (f64::from(first) + apart / replicas) as f32 }
 }

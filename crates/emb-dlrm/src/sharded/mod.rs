@@ -24,9 +24,11 @@
 //! **Bags over several owners.** With row cuts the owners sum and the destination divides a mean by
 //! the weight of the whole bag; the gradients that it sends are already divided.
 
+mod agree;
 mod average;
 mod backward;
 mod bags;
+mod beside;
 mod check;
 mod class;
 mod error;
@@ -61,11 +63,12 @@ pub use pool::Pooled;
 pub use route::Routed;
 pub use wire::IdWire;
 
+use beside::Beside;
 pub(crate) use check::check;
 #[cfg(feature = "cli")]
 pub(crate) use check::executable;
 use class::{Class, Whole};
-use emb_comm::{Collective, Meter, Meters};
+use emb_comm::{Collective, Meter, Meters, Trace};
 use emb_kernels::{Backend, Feature, FeatureMap, Pooling, TableSpec};
 use emb_shard::{Plan, Rank, Tier};
 use memory::ListMemory;
@@ -130,6 +133,10 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     everyone: C,
     /// Steps since replicas were last made equal.
     unsynced: u64,
+    /// Makes them equal, where that is wanted on a thread of its own.
+    beside: Option<Beside<B, C>>,
+    /// Where waiting for it is recorded.
+    trace: Trace,
 }
 
 impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
@@ -140,7 +147,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// # Errors
     /// By table name, what of the plan can't be executed: fully sharded replicas, `max_norm` with
     /// column cuts, replica rules that don't fit, features without pooling where owners pool. Tables
-    /// that aren't the plan's, a world of another size. A peer that fails.
+    /// that aren't the plan's, a world of another size. Ranks that were given other arguments. A
+    /// peer that fails.
     #[expect(clippy::too_many_arguments, reason = "those of one process, and where they live")]
     pub fn new(
         world: &mut C,
@@ -155,7 +163,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         check(plan, specs, &features, rates.len(), world.world())?;
         let map = FeatureMap::new(features, specs, first_column)?;
         let me = world.rank();
-        let everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
+        let mut everyone = world.split(Some(0), me)?.ok_or_else(no_set)?;
+        agree::agree(&mut everyone, plan, specs, &map, (&rates, seed))?;
         let rank = Rank::new(me as u32);
         let divided = divided(plan, &map);
         let whole = Whole { plan, specs, map: &map, divided: &divided, rank, seed };
@@ -177,6 +186,8 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             sequences: ListMemory::default(),
             everyone,
             unsynced: 0,
+            beside: None,
+            trace: Trace::default(),
         })
     }
 
@@ -201,13 +212,15 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         &self.plan
     }
 
+    /// Records in `trace` from now on how long this rank waits for syncs on a thread beside.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
     /// What the collectives of each set of ranks cost this rank so far: those of exchanges and those
     /// of replicas.
     pub fn meters(&self) -> impl Iterator<Item = Meters> {
-        self.classes.iter().flat_map(|class| {
-            let replicas = class.stored.replicas.as_ref().map(Collective::meters);
-            class.links.meters().chain(replicas)
-        })
+        self.classes.iter().flat_map(|class| class.links.meters().chain(class.replica_meters()))
     }
 
     /// What the exchanges inside groups cost this rank so far.
@@ -216,10 +229,18 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
         meters.map(|meters| meters.total()).sum()
     }
 
-    /// What replicas cost this rank so far.
+    /// What replicas cost this rank so far; of syncs on a thread beside, the seconds are those that this
+    /// one waited, and what those under way cost comes once they are over.
     pub fn synced(&self) -> Meter {
-        let replicas = self.classes.iter().filter_map(|class| class.stored.replicas.as_ref());
-        replicas.map(|replicas| replicas.meters().total()).sum()
+        let replicas = self.classes.iter().filter_map(Class::replica_meters);
+        let mut synced: Meter = replicas.map(|meters| meters.total()).sum();
+        if let Some(beside) = &self.beside {
+            // Gradients are summed on this thread.
+            let own: Meter = self.classes.iter().map(|class| class.summed).sum();
+            synced.wait_seconds = beside.waited().wait_seconds + own.wait_seconds;
+            synced.copy_seconds = own.copy_seconds;
+        }
+        synced
     }
 
     /// Calls of collectives so far.

@@ -40,6 +40,7 @@ impl Exchanged {
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Pooled<B>> {
+        embeddings.bring_back()?;
         let (mut trip, width) = (self.trip, embeddings.map.width());
         let mut staged = embeddings.staged.lend();
         staged.resize_with(embeddings.classes.len(), Staged::default);

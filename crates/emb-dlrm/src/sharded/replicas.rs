@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::memory::{Grown, ListMemory};
 use super::stored::StoredShards;
-use emb_comm::Collective;
+use emb_comm::{Collective, Meter};
 use emb_kernels::{Backend, FeatureMap, Gradients, JaggedView, Mat, RowGradients, TableSpec};
 use emb_optim::Rule;
 use emb_shard::ReplicaSync;
@@ -41,6 +41,8 @@ pub(super) struct SummedReplicas<B: Backend> {
     sequences: ListMemory<(usize, Mat<B::View<'static, f32>>)>,
     rules: Vec<Rule>,
     merged: RowGradients,
+    /// What sums have cost so far.
+    pub(super) cost: Meter,
 }
 
 impl<B: Backend> SummedReplicas<B> {
@@ -71,6 +73,7 @@ impl<B: Backend> SummedReplicas<B> {
             sequences: ListMemory::default(),
             rules: Vec::new(),
             merged: RowGradients::new(),
+            cost: Meter::default(),
         }
     }
 
@@ -163,7 +166,9 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
     pub(super) fn add_replicas(&mut self, backend: &mut B) -> Result<()> {
         let Self { replicas, touched, tables, rows_map, rules, summed, .. } = self;
         let Some(replicas) = replicas else { return Ok(()) };
+        let before = replicas.meters().total();
         summed.bring(replicas, touched, Part::cheapest)?;
+        summed.cost = [summed.cost, replicas.meters().total() - before].into_iter().sum();
         summed.merge(backend, (tables, rows_map), rules)?;
         std::mem::swap(touched, &mut summed.merged);
         Ok(())

@@ -1,7 +1,7 @@
 //! What a sync averages at once: selected rows, cut into rounds of bounded memory.
 
-/// Elements of weights and state that are averaged at once: what a sync needs of memory, several
-/// times.
+/// Elements of weights and state that are averaged at once, 1 MiB: what a sync needs of memory,
+/// several times.
 pub(super) const ROUND: usize = 1 << 18;
 
 /// The rows of a stored part that are averaged.

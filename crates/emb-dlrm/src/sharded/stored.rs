@@ -4,12 +4,12 @@
 //! first, or where a row-wise rule needs the statistic of a row whose columns others hold.
 
 use super::average::Averaging;
+use super::beside::replicas;
 use super::class::Whole;
 use super::error::Result;
 use super::layout::{Layout, Members};
 use super::links::Links;
 use super::memory::ListMemory;
-use super::no_set;
 use super::replicas::SummedReplicas;
 use super::statistics::Statistics;
 use super::sync::widths;
@@ -43,6 +43,8 @@ pub(super) struct StoredShards<B: Backend, C> {
     pub(super) sums_gradients: bool,
     /// Distinct steps between syncs of weights in the exchange.
     pub(super) periods: Vec<u64>,
+    /// Whether `replicas` are apart from the rank's other sets, so that steps are labelled apart.
+    pub(super) apart: bool,
     /// Of the step that is going on.
     pub(super) rules: Vec<Rule>,
     pub(super) touched: RowGradients,
@@ -61,15 +63,9 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
         layout: &Layout,
         seed: u64,
     ) -> Result<Self> {
-        let Whole { plan, specs, rank, .. } = *whole;
+        let Whole { plan, specs, .. } = *whole;
         let mesh = members.mesh;
-        let replicas = if mesh.replicas() > 1 {
-            let (group, set) = (mesh.group_of(rank)?, mesh.replica_set_of(rank)?);
-            let set = world.split(Some(set.get() as usize), group.get() as usize)?;
-            Some(set.ok_or_else(no_set)?)
-        } else {
-            None
-        };
+        let replicas = replicas(world, members)?;
         let local = layout.specs(plan, mesh, specs)?;
         let tables = backend.create_tables(&local, seed)?;
         let by_row = local.iter().enumerate().map(|(table, spec)| Feature {
@@ -104,6 +100,7 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
             touched_since: touched_since.collect(),
             sums_gradients: of_tiers.contains(&ReplicaSync::Gradients) && mesh.replicas() > 1,
             periods,
+            apart: false,
             rules: Vec::new(),
             touched: RowGradients::new(),
             statistics: Statistics::new(layout, wants),
@@ -112,6 +109,13 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
             syncs,
             averaging: Averaging::default(),
         })
+    }
+
+    /// Says which step the replicas are in, where nobody else does.
+    pub(super) fn label(&mut self, step: u64) {
+        if let Some(replicas) = self.replicas.as_mut().filter(|_| self.apart) {
+            replicas.set_step(step);
+        }
     }
 
     /// The rules of a step; `rates` are the learning rates of whole tables.
@@ -146,6 +150,7 @@ impl<B: Backend, C: Collective> StoredShards<B, C> {
         }
         backend.row_gradients(tables, map, batch, gradients, rules, touched)?;
         if self.sums_gradients {
+            self.label(step);
             self.add_replicas(backend)?;
         }
         let Self { tables, touched, rules, statistics, totals, .. } = self;

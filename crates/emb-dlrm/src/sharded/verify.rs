@@ -25,8 +25,9 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     }
 
     fn compare(&mut self, backend: &mut B) -> Result<()> {
+        self.bring_back()?;
         for class in &mut self.classes {
-            let stored = &mut class.stored;
+            let stored = &mut *class.stored;
             let Some(replicas) = &mut stored.replicas else { continue };
             let mut chunks = Vec::new();
             for (table, &(rows, _)) in stored.sizes.iter().enumerate() {

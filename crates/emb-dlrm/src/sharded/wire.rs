@@ -39,11 +39,12 @@ impl PackedLists {
         (self.begun, self.read) = (0, 0);
     }
 
-    /// A list for the peer at hand; `sorted` where it is known to ascend.
+    /// A list for the peer at hand; `sorted` where it usually ascends: rows that are asked for once
+    /// do, unless the shard has them in another order than the tier.
     pub(super) fn push(&mut self, list: &[i64], sorted: bool) -> Result<()> {
         self.list.clear();
         self.list.extend(list.iter().map(|&id| id as u64));
-        if sorted {
+        if sorted && self.list.is_sorted() {
             ids::pack_sorted(&self.list, &mut self.words)?;
         } else {
             ids::pack(&self.list, &mut self.scratch, &mut self.words)?;

@@ -6,7 +6,6 @@ mod evaluate;
 mod health;
 #[cfg(feature = "data")]
 mod observer;
-mod queue;
 #[cfg(feature = "data")]
 mod rank;
 mod reduce;

@@ -1,7 +1,7 @@
 //! Dense gradients summed over the ranks while the backward pass goes on: [`DenseReducer`].
 
-use super::queue::{Giver, Taker, queue};
 use crate::model::Dense;
+use crate::queue::{Giver, Taker, queue};
 use crate::{Error, Result};
 use emb_comm::{Collective, Meter};
 use emb_kernels::Backend;

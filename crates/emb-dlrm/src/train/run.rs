@@ -46,7 +46,7 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
     let specs: Vec<_> = tables.tables.iter().map(|table| table.spec.clone()).collect();
     let lrs = tables.tables.iter().map(|table| table.lr).collect();
     let (features, first) = (tables.features(), first_column(config));
-    let sharded = ShardedEmbeddings::new(
+    let mut sharded = ShardedEmbeddings::new(
         world,
         &mut backend,
         &ranks.plan,
@@ -56,6 +56,8 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         first,
         config.seed,
     )?;
+    sharded.set_id_wire(ranks.id_wire);
+    sharded.sync_beside(world, &backend)?;
     let rank = world.rank();
     let all = world.split(Some(0), rank)?.ok_or_else(no_set)?;
     build_around(backend, config, ShardedBags::new(sharded), all)

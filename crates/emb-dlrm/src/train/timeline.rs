@@ -9,9 +9,18 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Lanes in the order in which they are shown.
-const LANES: [(Lane, &str); 3] =
-    [(Lane::Phases, "phases"), (Lane::Collectives, "collectives"), (Lane::Beside, "dense sums")];
+/// Names of lanes, in the order in which they are shown: a rank's phases, its collectives, and those
+/// on threads beside: syncs of replicas where there are any, sums of dense gradients.
+const LANES: [&str; 4] = ["phases", "collectives", "beside", "beside too"];
+
+/// Position of a lane; more than two threads beside share the last.
+fn place(lane: Lane) -> usize {
+    match lane {
+        Lane::Phases => 0,
+        Lane::Collectives => 1,
+        Lane::Beside(number) => (2 + usize::from(number)).min(LANES.len() - 1),
+    }
+}
 
 /// An event of the format: complete (`X`) or about a process or thread (`M`).
 #[derive(Serialize)]
@@ -61,18 +70,19 @@ fn write_all(out: &mut impl Write, ranks: &[Vec<Span>]) -> std::io::Result<()> {
     for (rank, spans) in ranks.iter().enumerate() {
         let name = format!("rank {rank}");
         put(out, &mut first, &about("process_name", rank, 0, &name))?;
-        for (tid, (_, name)) in LANES.iter().enumerate() {
+        let last = spans.iter().map(|span| place(span.lane)).max().unwrap_or(0);
+        for (tid, name) in LANES.iter().enumerate().take(last + 1) {
             put(out, &mut first, &about("thread_name", rank, tid, name))?;
         }
         for span in spans {
-            let tid = LANES.iter().position(|(lane, _)| *lane == span.lane).unwrap_or(0);
+            let tid = place(span.lane);
             let moved = span.lane != Lane::Phases;
             let event = Event {
                 name: span.name,
                 ph: "X",
                 pid: rank,
                 tid,
-                cat: Some(LANES[tid].1),
+                cat: Some(LANES[tid]),
                 ts: Some(span.start),
                 dur: Some(span.duration),
                 args: Args {

@@ -1,7 +1,7 @@
 //! One training step: [`Trainer`].
 
 use super::reduce::DenseReducer;
-use crate::model::{DeviceBatch, Dlrm};
+use crate::model::{Dense, DeviceBatch, Dlrm};
 use crate::{EmbeddingBags, Embeddings, Error, Result};
 use emb_comm::{Collective, Meter, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
@@ -95,10 +95,12 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
 
     /// Records the phases of every step from now on.
     pub fn set_trace(&mut self, trace: Trace) {
+        self.model.embeddings.set_trace(trace.clone());
         self.trace = trace;
     }
 
     /// Where phases are recorded.
+    #[cfg(feature = "data")]
     pub(super) fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -182,13 +184,14 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             if !loss.sum.is_finite() || loss.rows != rows {
                 return Ok::<_, Error>((own, loss));
             }
-            trace.phase("dense backward", || match reducer {
-                None => model.backward(backend, batch),
-                Some(reducer) => model.backward_in_parts(backend, batch, |backend, dense, part| {
-                    reducer.start(backend, dense, step, part)
-                }),
-            })?;
+            let mut sum = |backend: &mut B, dense: &Dense<B>, part| match reducer {
+                None => Ok(()),
+                Some(reducer) => reducer.start(backend, dense, step, part),
+            };
+            trace.phase("dense backward", || model.backward_to_tables(backend, batch, &mut sum))?;
+            // As soon as it may: syncs of replicas go on beside all that follows.
             trace.phase("tables backward", || model.update_tables(backend, batch, factor, step))?;
+            trace.phase("bottom backward", || model.backward_bottom(backend, batch, &mut sum))?;
             if let Some(reducer) = reducer {
                 trace.phase("dense sums", || reducer.finish(backend, &mut model.dense))?;
             }

@@ -121,7 +121,7 @@ fn every_planner_answers_to_its_name() {
 }
 
 #[test]
-fn plans_that_cannot_be_trained_are_said_to_be_so() {
+fn plans_whose_rows_travel_are_for_training_too() {
     let folder = Folder::new("sequence");
     let text = r#"{"name": "w", "batch": {"global": 64}, "tables": [
         {"name": "seen", "rows": 1000, "dim": 8, "pooling_factor": 20, "pooling": "none"}]}"#;
@@ -129,10 +129,78 @@ fn plans_that_cannot_be_trained_are_said_to_be_so() {
     let flags = ["--workload", &tables, "--topology", "cpu:4", "--planner", "greedy-size"];
     let output = plan(&[&flags[..], &["--out", &out]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    let report = value(&plan(&[&flags[..], &["--for-training", "--json"]].concat()));
+    let place = report["tables"][0]["placement"].as_str().expect("words");
+    assert!(place.contains("unique"), "{place}");
+}
+
+#[test]
+fn rows_that_were_measured_to_be_hot_fill_the_tiers_of_a_plan_that_trains() {
+    let folder = Folder::new("hot");
+    let (stats, file) = (folder.path("stats.json"), folder.path("plan.json"));
+    let small = ["--data", "synthetic", "--rows-per-table", "2000", "--dim", "4"];
+    let profile = ["profile", "--out", &stats, "--samples", "4000"];
+    assert!(emb(&[&profile[..], &small].concat()).status.success());
+    let flags = ["--workload", &stats, "--topology", "cpu:4", "--out", &file, "--for-training"];
+    let more = ["--planner", "flexshard-unique", "--batch-size", "64", "--json"];
+    let output = plan(&[&flags[..], &more].concat());
+    let report = value(&output);
+    assert_eq!(stderr(&output), "", "every hot row is known");
+    let place = report["tables"][0]["placement"].as_str().expect("words");
+    assert!(place.contains("data_parallel") && place.contains("hot rows first"), "{place}");
+    let read = |path: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON")
+    };
+    let (planned, measured) = (read(&file), read(&stats));
+    let first = planned["tables"][0]["order"]["hot"].as_array().expect("hot rows");
+    let all = measured["tables"][0]["hot"].as_array().expect("hot rows");
+    assert!(!first.is_empty());
+    assert_eq!(first[..], all[..first.len()]);
+    assert_eq!(planned["tables"][0]["tiers"][1]["rows"][0], first.len());
+
+    // Saved by ranks with tiers, gone on with by one process: as if one had done it all.
+    let train = |more: &[&str]| {
+        let layers = ["--bottom", "8", "--top", "8", "--batch-size", "64", "--steps", "3"];
+        value(&emb(&[&["train"], &small[..], &layers, &["--json"], more].concat()))
+    };
+    let (tiered, alone) = (folder.path("tiered"), folder.path("alone"));
+    let tiers = train(&["--world", "4", "--plan", &file, "--save", &tiered]);
+    assert_eq!(tiers["steps"], 3);
+    train(&["--save", &alone]);
+    let loss = |saved: &str| {
+        let more = train(&["--load", saved, "--world", "1"]);
+        assert_eq!(more["steps"], 6);
+        (more["loss"].as_f64().expect("a loss"), more["eval"]["loss"].as_f64().expect("a loss"))
+    };
+    let (tiered, alone) = (loss(&tiered), loss(&alone));
+    assert!((tiered.0 / alone.0 - 1.0).abs() < 1e-5, "{tiered:?} and {alone:?}");
+    assert!((tiered.1 / alone.1 - 1.0).abs() < 1e-5, "{tiered:?} and {alone:?}");
+}
+
+#[test]
+fn tiers_without_hot_rows_to_fill_them_are_told() {
+    let folder = Folder::new("tiers");
+    let (stats, file) = (folder.path("stats.json"), folder.path("plan.json"));
+    let flags = ["--topology", "cpu:4", "--planner", "flexshard", "--out", &file];
+    let tables = folder.file("t.csv", TABLES);
+    let more = ["--workload-name", "clicks", "--batch-size", "512", "--zipf", "1.2"];
+    let output = plan(&[&flags[..], &["--workload", &tables], &more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
     let text = stderr(&output);
-    assert!(text.contains("\"seen\"") && text.contains("--for-training"), "{text}");
-    let output = plan(&[&flags[..], &["--for-training"]].concat());
-    refused(&output, &["greedy-size", "\"seen\"", "exchange", "--for-training"]);
+    assert!(text.contains("\"ads\"") && text.contains("order of frequency"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+
+    let small = ["--data", "synthetic", "--rows-per-table", "2000", "--dim", "4"];
+    let profile = ["profile", "--out", &stats, "--samples", "4000", "--hot-rows", "2"];
+    assert!(emb(&[&profile[..], &small].concat()).status.success());
+    let output = plan(&[&flags[..], &["--workload", &stats, "--json"]].concat());
+    let report = value(&output);
+    let text = stderr(&output);
+    assert!(text.contains("\"C1\" and 25 more") && text.contains("to the 2 that"), "{text}");
+    let short = report["hot_rows_short"].as_array().expect("tables");
+    assert_eq!((short.len(), &short[0]["known"]), (26, &json!(2)));
+    assert!(short[0]["wanted"].as_u64() > Some(2), "{report}");
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn ranks_evaluate_every_row_once_and_say_what_they_exchange() {
             assert!(of(name) > 0, "rank {rank}: no {name}");
         }
     }
-    let beside = |event: &&Value| event["tid"] == 2 && event["ph"] == "X";
+    // Syncs of replicas go on beside as well.
+    let beside = |event: &&Value| event["tid"].as_u64() > Some(1) && event["name"] == "all_reduce";
     let sums = events.iter().filter(beside).count();
     assert_eq!(sums, 4 * 7 * 2, "two parts of the dense gradients a step and rank");
 }
@@ -176,4 +177,32 @@ fn exchange_figures_are_of_training_alone() {
     for key in ["collectives_per_step", "intra_node_bytes_per_step"] {
         assert_eq!(alone["exchange"][key], saved["exchange"][key], "{key}");
     }
+}
+
+#[test]
+fn the_health_of_ranks_is_a_line_every_n_steps_and_the_last_look_in_json() {
+    let folder = Folder::new("health");
+    let data = folder.file("train.tsv", &rows(64));
+    let args = ["--data", &data, "--world", "2", "--nodes", "2", "--batch-size", "8"];
+    let ranks = ["--plan", "row-wise", "--health", "4", "--json"];
+    let output = train(&[&args[..], &ranks].concat());
+    let report = json(&output);
+    assert_eq!((&report["health"]["step"], &report["health"]["steps"]), (&8.into(), &4.into()));
+    let counted = report["health"]["exchange_bytes"]["counted"]["inter_node"].as_f64();
+    let planned = report["health"]["exchange_bytes"]["planned"]["inter_node"].as_f64();
+    assert!(counted > Some(0.0) && planned > Some(0.0), "{report}");
+    let text = stderr(&output);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("health: ")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for words in ["communication exposed ", "waiting ", "between nodes (planned "] {
+        assert!(lines[0].contains(words), "{words:?} is missing from: {}", lines[0]);
+    }
+    let never = train(&[&args[..], &["--health", "0", "--json"]].concat());
+    assert_eq!(json(&never)["health"], Value::Null);
+    for (value, words) in [("often", "invalid value 'often'"), ("-1", "invalid value '-1'")] {
+        refused(&train(&[&args[..], &["--health", value]].concat()), &[words, "--health"]);
+    }
+    let config = folder.file("bad.toml", "health = \"often\"\n");
+    let output = emb(&["train", "--data", &data, "--config", &config]);
+    refused(&output, &["bad.toml:1:10", "health"]);
 }

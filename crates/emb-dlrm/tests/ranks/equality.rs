@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, assert_near, criteo, feature, options, outcome, table, trained};
 use emb_dlrm::config::{
-    FeatureOptions, ModelKind, OptimizerKind, Options, PlacementKind, PoolingKind, SyncKind,
+    FeatureOptions, IdWireKind, ModelKind, OptimizerKind, Options, PlacementKind, PoolingKind,
+    SyncKind,
 };
 
 const LIMIT: f64 = 1e-5;
@@ -50,6 +51,29 @@ fn any_placement_equals_one_process() {
                     assert_near(&got, &one, LIMIT, &case);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn planners_and_packed_ids_equal_one_process() {
+    let folder = Folder::new();
+    for rule in OPTIMIZERS {
+        let alone = fifty(&folder, ModelKind::Dlrm, rule);
+        let one = outcome(alone.clone());
+        for planner in ["embark", "lattice", "table-row-wise"] {
+            let [plain, packed] = [IdWireKind::Plain, IdWireKind::Packed].map(|ids| {
+                outcome(Options {
+                    world: Some(4),
+                    nodes: Some(2),
+                    planner: Some(planner.into()),
+                    sync: Some(SyncKind::Gradients),
+                    id_wire: Some(ids),
+                    ..alone.clone()
+                })
+            });
+            assert_near(&plain, &one, LIMIT, &format!("{rule}, {planner}"));
+            assert_near(&packed, &plain, 0.0, &format!("{rule}, {planner}, packed ids"));
         }
     }
 }

@@ -34,9 +34,9 @@ fn base() -> Options {
         threads_per_rank: Some(1),
         health: Some(20),
         steps: Some(20),
-        batch_size: Some(128),
-        bottom: Some(vec![64, 64]),
-        top: Some(vec![64, 64]),
+        batch_size: Some(512),
+        bottom: Some(vec![256, 128]),
+        top: Some(vec![256, 128]),
         ..options("synthetic".as_ref(), ModelKind::Dlrm)
     }
 }
@@ -48,8 +48,21 @@ fn looks(options: Options) -> Vec<Health> {
     looks.0
 }
 
-/// Steps with one rank `factor` times as slow: what was said, and each rank's spans.
-fn slowed(options: Options, slow: usize, factor: f64) -> (Vec<Health>, Vec<Vec<Span>>) {
+/// What a run with a slow rank leaves behind.
+struct Ended {
+    looks: Vec<Health>,
+    /// Of each rank.
+    spans: Vec<Vec<Span>>,
+    /// Seconds of a step, and of telling the watch of one without a look.
+    step: f64,
+    told: f64,
+}
+
+/// Calls by which the time of one is measured.
+const CALLS: u32 = 2000;
+
+/// Steps with one rank `factor` times as slow.
+fn slowed(options: Options, slow: usize, factor: f64) -> Ended {
     let config = Config::resolve(options).expect("consistent");
     let ranks = config.ranks.as_ref().expect("ranks");
     let source = sources::training(&config).expect("a source");
@@ -67,19 +80,32 @@ fn slowed(options: Options, slow: usize, factor: f64) -> (Vec<Health>, Vec<Vec<S
         let mut trainer = build_rank(&mut own, cpu, &config, ranks)?;
         trainer.set_trace(trace.clone());
         let mut watch = Watch::new(&config, ranks, &mut trainer)?.expect("wanted");
-        let mut looks = Vec::new();
+        let (mut looks, mut ids) = (Vec::new(), None);
+        let begun = Instant::now();
         for _ in 0..config.options.steps.expect("a length in steps") {
             let Share { batch, rows } = feed.next()?.expect("synthetic data has no end");
             let (dense, labels) = (&batch.dense[..], &batch.labels[..]);
             let samples = Samples { dense, labels, sparse: batch.sparse.as_ref() };
             trainer.train_share(samples, rows)?;
             looks.extend(watch.after_step(&mut trainer, batch.sparse.as_ref())?);
+            ids = Some(batch.sparse.clone());
         }
-        Ok::<_, Error>((looks, trace.take()))
+        let step = begun.elapsed().as_secs_f64() / f64::from(trainer.step() as u32);
+        let (spans, ids) = (trace.take(), ids.expect("a step"));
+        // No look is due again: the number of steps stands.
+        trainer.resume(trainer.step() + 1, trainer.samples());
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            watch.after_step(&mut trainer, ids.as_ref())?;
+        }
+        let told = begun.elapsed().as_secs_f64() / f64::from(CALLS);
+        Ok::<_, Error>((looks, spans, step, told))
     });
     let ended = ended.unwrap_or_else(|failure| panic!("{failure}"));
-    let (mut looks, spans): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
-    (looks.swap_remove(0), spans)
+    let mut ended = ended.into_iter();
+    let (looks, spans, step, told) = ended.next().expect("rank 0");
+    let spans = std::iter::once(spans).chain(ended.map(|(_, spans, ..)| spans)).collect();
+    Ended { looks, spans, step, told }
 }
 
 /// A span of a timeline; microseconds.
@@ -102,7 +128,7 @@ fn drawn(spans: &[Vec<Span>]) -> Vec<Vec<Drawn>> {
         end: span.start + span.duration,
         waited: span.waited,
     };
-    let own = |span: &&Span| span.lane != Lane::Beside;
+    let own = |span: &&Span| !matches!(span.lane, Lane::Beside(_));
     spans.iter().map(|spans| spans.iter().filter(own).map(one).collect()).collect()
 }
 
@@ -113,7 +139,7 @@ fn read(path: &Path) -> Vec<Vec<Drawn>> {
     let events = trace["traceEvents"].as_array().expect("events");
     let of_rank = |rank: u64| {
         let own = move |event: &&Value| event["pid"] == rank && event["ph"] == "X";
-        let own = events.iter().filter(own).filter(|event| event["tid"] != 2);
+        let own = events.iter().filter(own).filter(|event| event["tid"].as_u64() < Some(2));
         own.map(|event| {
             let number = |value: &Value| value.as_f64().expect("a number");
             let start = number(&event["ts"]);
@@ -149,7 +175,7 @@ fn shares(timeline: &[Vec<Drawn>], health: &Health) -> [f64; 2] {
             if !span.phase {
                 exposed += span.end - span.start;
                 waiting += span.waited;
-            } else if span.name == "dense sums" {
+            } else if ["dense sums", "sync wait"].contains(&&*span.name) {
                 // Putting sums in place, a copy of a small model, is drawn with the waiting.
                 exposed += span.end - span.start;
                 waiting += span.end - span.start;
@@ -182,11 +208,12 @@ fn shares_are_those_of_the_timeline_of_the_same_run() {
     let replicas = Options {
         replicas: Some(2),
         layout: Some(LayoutKind::Contiguous),
-        sync: Some(SyncKind::Weights),
+        sync: Some(SyncKind::Gradients),
         nodes: Some(2),
         ..base.clone()
     };
-    for options in [base, replicas] {
+    let beside = Options { sync: Some(SyncKind::TouchedRows), ..replicas.clone() };
+    for options in [base, replicas, beside] {
         let looks = looks(options);
         let steps: Vec<_> = looks.iter().map(|health| (health.step, health.steps)).collect();
         assert_eq!(steps, [(10, 9), (20, 10), (30, 10)], "the first step is left out");
@@ -196,29 +223,31 @@ fn shares_are_those_of_the_timeline_of_the_same_run() {
 
 #[test]
 fn a_rank_slowed_three_times_is_named_within_twenty_steps() {
-    let (looks, spans) = slowed(base(), 2, 3.0);
+    let Ended { looks, spans, .. } = slowed(base(), 2, 3.0);
     assert_as_drawn(&drawn(&spans), &looks);
     let slow = looks[0].slowest.unwrap_or_else(|| panic!("{:?}", looks[0]));
     eprintln!("{slow:?}, waiting {:.3}", looks[0].waiting);
     assert_eq!((looks[0].step, slow.rank), (20, 2));
     assert!(slow.compute_ratio > 1.5, "{slow:?}");
-    assert!(slow.waiting_caused > 0.5, "{slow:?}");
-    assert!(looks[0].advice[0].contains("rank 2 is slow"), "{:?}", looks[0].advice);
+    assert!(slow.waiting_caused > 0.2, "{slow:?}");
+    assert_eq!(looks[0].advice[0], "rank 2 is slow: check that machine");
 }
 
 #[test]
-fn no_rank_is_named_when_none_is_slow() {
-    let (looks, _) = slowed(Options { steps: Some(60), ..base() }, 2, 1.0);
+fn no_rank_is_named_when_none_is_slow_and_watching_costs_next_to_nothing() {
+    let Ended { looks, step, told, .. } = slowed(Options { steps: Some(60), ..base() }, 2, 1.0);
     assert_eq!(looks.len(), 3);
     for health in looks {
         assert_eq!(health.slowest, None, "{health:?}");
     }
+    eprintln!("a step takes {:.1} us, the watch {:.2} us of it", 1e6 * step, 1e6 * told);
+    assert!(told < 0.005 * step, "{told} of {step} seconds a step");
 }
 
 /// The look-ups of a run, as a file.
 fn profiled(folder: &Folder, options: &Options) -> std::path::PathBuf {
     let config = Config::resolve(options.clone().alone()).expect("consistent");
-    let options = ProfileOptions { memory_bytes: 1 << 24, samples: Some(20_000) };
+    let options = ProfileOptions { memory_bytes: 1 << 24, samples: Some(20_000), hot_rows: 0 };
     let profile = profile(&config, options, |_| {}).expect("a profile");
     folder.file("profile.json", &workload_text(&profile.workload).expect("text"))
 }
@@ -228,7 +257,7 @@ fn bytes_are_as_planned_with_the_look_ups_of_a_profile() {
     let folder = Folder::new();
     let replicas = Options {
         replicas: Some(2),
-        sync: Some(SyncKind::Weights),
+        sync: Some(SyncKind::TouchedRows),
         sync_every: Some(4),
         nodes: Some(2),
         steps: Some(60),

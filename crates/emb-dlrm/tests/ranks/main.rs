@@ -6,6 +6,7 @@ mod evaluation;
 mod faults;
 mod health;
 mod options;
+mod plan_files;
 mod reports;
 mod rules;
 mod slowed;

@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, options as small_options, table};
 use emb_dlrm::config::{
-    Config, LayoutKind, ModelKind, OptimizerKind, Options, PlacementKind, ScalingKind, SyncKind,
+    Config, IdWireKind, LayoutKind, ModelKind, OptimizerKind, Options, PlacementKind, ScalingKind,
+    SyncKind,
 };
 
 /// Tables of more than the 64 KiB that plan `auto` stores everywhere.
@@ -53,13 +54,16 @@ fn counts_out_of_range() {
 
 #[test]
 fn options_of_ranks_on_one_rank() {
-    let cases: [(&str, Options); 9] = [
+    let cases: [(&str, Options); 12] = [
         ("--nodes", Options { nodes: Some(2), ..base() }),
         ("--plan", Options { plan: Some("auto".into()), ..base() }),
+        ("--planner", Options { planner: Some("lattice".into()), ..base() }),
+        ("--topology", Options { topology: Some("cpu:1".into()), ..base() }),
         ("--replicas", Options { replicas: Some(2), ..base() }),
         ("--layout", Options { layout: Some(LayoutKind::Strided), ..base() }),
         ("--sync", Options { sync: Some(SyncKind::Weights), ..base() }),
         ("--sync-every", Options { sync_every: Some(2), ..base() }),
+        ("--id-wire", Options { id_wire: Some(IdWireKind::Packed), ..base() }),
         ("--replica-scaling", Options { replica_scaling: Some(ScalingKind::None), ..base() }),
         ("--timeout", Options { timeout: Some(5.0), ..base() }),
         ("--health", Options { health: Some(10), ..base() }),
@@ -209,13 +213,71 @@ fn plans_that_can_not_be_executed() {
     refused(bounded, &["max_norm", "columns"]);
     // A plan file may ask for what isn't there yet.
     let folder = Folder::new();
-    let made = accepted(with("row-wise")).ranks.expect("ranks");
+    let two = Options { replicas: Some(2), plan: Some("row-wise".into()), ..on(4) };
+    let made = accepted(two).ranks.expect("ranks");
     let text = serde_json::to_string(&made.plan.to_file()).expect("JSON");
-    assert!(text.contains("\"reduce"), "{text}");
-    let unique = text.replacen(r#"{"reduce":{"over":"flat"}}"#, r#"{"unique":{"per":"rank"}}"#, 1);
-    assert_ne!(unique, text);
-    let file = folder.file("plan.json", &unique);
-    refused(with(&file.display().to_string()), &["C1", "unique"]);
+    let averaged = r#"{"touched_rows":{"every":1}}"#;
+    let sharded = text.replacen(averaged, r#""fully_sharded_replicas""#, 1);
+    assert_ne!(sharded, text);
+    let file = folder.file("plan.json", &sharded).display().to_string();
+    refused(Options { plan: Some(file), ..on(4) }, &["C1", "fully sharded"]);
+}
+
+#[test]
+fn planners_instead_of_plans() {
+    let by = |name: &str| Options { planner: Some(name.into()), ..on(4) };
+    for name in ["lattice", "flexshard", "table-row-wise", "auto"] {
+        let ranks = accepted(Options { nodes: Some(2), ..by(name) }).ranks.expect("ranks");
+        assert_eq!((ranks.plan.world(), ranks.ranks_per_node), (4, 2), "{name}");
+        assert_eq!(ranks.notes, Vec::<String>::new(), "{name}");
+    }
+    refused(by("latice"), &["--planner", "did you mean", "lattice"]);
+    let plan = Some("auto".into());
+    refused(Options { plan, ..by("lattice") }, &["--plan and --planner", "one"]);
+    let layout = Some(LayoutKind::Contiguous);
+    refused(Options { layout, ..by("lattice") }, &["--layout", "--replicas"]);
+    let topology = Some("cpu:2".into());
+    refused(Options { topology, ..by("lattice") }, &["cpu:2", "2 ranks", "--world is 4"]);
+    refused(Options { topology: Some("cpu:4".into()), ..on(4) }, &["--topology", "--planner"]);
+    let mut placed = Options { table: vec![table("C1", 50, 4)], ..by("lattice") };
+    placed.table[0].placement = Some(PlacementKind::TableWise);
+    refused(placed, &["\"C1\"", "the planner says"]);
+    // What flags say wins over a file, whichever of both it is.
+    let of_file = Options { plan: Some("row-wise".into()), ..on(4) };
+    let flags = Options { planner: Some("flexshard".into()), ..Options::default() };
+    accepted(flags.over(of_file));
+}
+
+#[test]
+fn syncs_reach_the_replicas_of_every_plan() {
+    let syncs = |options: Options| -> Vec<String> {
+        let plan = accepted(options).ranks.expect("ranks").plan;
+        let tiers = plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
+        let mut syncs: Vec<String> = tiers
+            .filter(|tier| tier.mesh.replicas() > 1 && tier.mesh.group_ranks() > 1)
+            .map(|tier| tier.sync.to_string())
+            .collect();
+        syncs.dedup();
+        syncs
+    };
+    let rows = |planner: Option<&str>, sync| Options {
+        planner: planner.map(Into::into),
+        plan: planner.is_none().then(|| "table-wise".into()),
+        replicas: Some(2),
+        sync,
+        sync_every: (sync != Some(SyncKind::Gradients)).then_some(3),
+        ..on(4)
+    };
+    for planner in [None, Some("greedy-size")] {
+        for (sync, expected) in [
+            (None, "touched rows/3"),
+            (Some(SyncKind::TouchedRows), "touched rows/3"),
+            (Some(SyncKind::Weights), "weights/3"),
+            (Some(SyncKind::Gradients), "gradients"),
+        ] {
+            assert_eq!(syncs(rows(planner, sync)), [expected], "{planner:?} {sync:?}");
+        }
+    }
 }
 
 #[test]
@@ -242,6 +304,7 @@ fn looks_at_the_health_of_ranks() {
         }
     };
     refused(tables("C2", 50), &["lookups.json", "nothing is measured of table \"C1\"", "\"C2\""]);
-    refused(tables("C1", 51), &["lookups.json", "\"C1\" has 51 rows there, 50 in this run"]);
-    assert!(accepted(tables("C1", 50)).workload.is_some());
+    // One more row is kept for missing values.
+    refused(tables("C1", 50), &["lookups.json", "\"C1\" has 50 rows there, 51 in this run"]);
+    assert!(accepted(tables("C1", 51)).workload.is_some());
 }

@@ -1,8 +1,8 @@
 //! Reports from the field about who fetches which rows, each with its id.
 
-use crate::collectives::of_one_step;
-use crate::support::{Model, Random, SEED, bits, cpu, optimizer};
-use crate::tiered::{Lives, POOLED, SEQUENCES, Tiers, UNIQUE, UNIQUE_BY_NODE};
+use crate::collectives::of_these;
+use crate::support::{Model, Random, SEED, bits, cpu};
+use crate::tiered::{Lives, POOLED, REDUCE, REDUCE_BY_NODE, Tiers, UNIQUE, UNIQUE_BY_NODE};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::EmbeddingBags;
 use emb_dlrm::sharded::{Error, WholeTable};
@@ -172,23 +172,48 @@ fn u12_ten_thousand_copies_of_an_id_give_the_same_bits_in_every_run() {
     }
 }
 
+/// Batches of four ranks in which all features have the same bags.
+fn alike(model: &Model) -> Vec<Jagged> {
+    let one = Model { features: model.features[..1].to_vec(), ..model.clone() };
+    let batches = one.batches(&mut Random::new(3), &[2, 1, 0, 1], false);
+    let repeat = |batch: Jagged| {
+        let (samples, times) = (batch.batch(), model.features.len());
+        let lengths: Vec<i64> = (0..samples).map(|b| batch.bag(0, b).len() as i64).collect();
+        let (lengths, ids) = (lengths.repeat(times), batch.as_ref().values.repeat(times));
+        Jagged::from_lengths(&model.names(), samples, &lengths, ids, None).expect("a batch")
+    };
+    batches.into_iter().map(repeat).collect()
+}
+
 #[test]
 fn u43_collectives_of_a_step_do_not_grow_with_tables_whatever_the_exchange() {
-    let pooled = POOLED.map(|exchange| (exchange, Pooling::Sum));
-    let sequences = SEQUENCES.map(|exchange| (exchange, Pooling::None));
-    for (exchange, pooling) in pooled.into_iter().chain(sequences) {
+    for (exchange, pooling, expected) in [
+        // Counts, ids, sums, gradients.
+        (REDUCE, Pooling::Sum, 4),
+        // Sums and gradients inside nodes and between them.
+        (REDUCE_BY_NODE, Pooling::Mean, 6),
+        // Counts, ids, rows, gradients.
+        (UNIQUE, Pooling::Sum, 4),
+        (UNIQUE, Pooling::None, 4),
+        (Exchange::Rows, Pooling::None, 4),
+        // Each of them inside nodes and between them.
+        (UNIQUE_BY_NODE, Pooling::Mean, 8),
+        (UNIQUE_BY_NODE, Pooling::None, 8),
+    ] {
         for (group, blocks, hot) in [(4, 1, 0), (4, 2, 0), (4, 1, 5), (2, 1, 0), (2, 2, 5)] {
             let lives = Lives { blocks, ..Lives::new(group, exchange) };
             let tiers = Tiers::of_four(lives).with_hot(hot);
             let counts = [1, 26, 200].map(|tables| {
                 let shapes = vec![(20, 6, 1); tables];
-                let mut model = Model::new(&shapes, RuleKind::RowWiseAdaGrad, pooling);
-                model.specs[0].optimizer = optimizer(RuleKind::RowWiseAdaGrad);
-                of_one_step(&model, &tiers.plan(&model), false)
+                let model = Model::new(&shapes, RuleKind::RowWiseAdaGrad, pooling);
+                of_these(&model, &tiers.plan(&model), &alike(&model))
             });
             let what = format!("{exchange}, groups of {group}, {blocks} blocks, {hot} hot rows");
             eprintln!("{what}: {:?}", counts[0]);
             assert!(counts.iter().all(|count| *count == counts[0]), "{what}: {counts:?}");
+            if (group, blocks, hot) == (4, 1, 0) {
+                assert_eq!(counts[0], [expected; 4], "{what}");
+            }
         }
     }
 }

@@ -75,9 +75,14 @@ impl OneProcess {
     }
 
     /// The rows and outputs of all ranks are those of one process within `limit`, norm-wise by
-    /// tensor; or where they are not.
-    pub(crate) fn check(&self, model: &Model, ranks: &[Outcome], limit: f64) -> Result<(), String> {
-        self.check_tables(model, ranks, limit)?;
+    /// tensor, and how far tables are at most; or where they are not.
+    pub(crate) fn check(
+        &self,
+        model: &Model,
+        ranks: &[Outcome],
+        limit: f64,
+    ) -> Result<f64, String> {
+        let most = self.check_tables(model, ranks, limit)?;
         self.check_rows(model, ranks)?;
         let by_rank: Vec<_> = ranks.iter().map(|rank| &rank.outputs).collect();
         check_steps("outputs", &self.outcome.outputs, limit, |step| {
@@ -92,10 +97,11 @@ impl OneProcess {
                 rows.copied().collect()
             })?;
         }
-        Ok(())
+        Ok(most)
     }
 
-    fn check_tables(&self, model: &Model, ranks: &[Outcome], limit: f64) -> Result<(), String> {
+    fn check_tables(&self, model: &Model, ranks: &[Outcome], limit: f64) -> Result<f64, String> {
+        let mut most: f64 = 0.0;
         for (rank, outcome) in ranks.iter().enumerate() {
             for (t, (got, expected)) in outcome.tables.iter().zip(&self.outcome.tables).enumerate()
             {
@@ -103,6 +109,7 @@ impl OneProcess {
                 for (k, (got, expected)) in tensors(got).zip(tensors(expected)).enumerate() {
                     let size = norm_of(expected).max(travelled[k]);
                     let apart = apart(got, expected);
+                    most = most.max(if apart == 0.0 { 0.0 } else { apart / size });
                     if apart > limit * size {
                         let (name, apart) = (&model.specs[t].name, apart / size);
                         let what =
@@ -112,7 +119,7 @@ impl OneProcess {
                 }
             }
         }
-        Ok(())
+        Ok(most)
     }
 
     /// Every row that one process changed has changed, and every row that no step looked up is

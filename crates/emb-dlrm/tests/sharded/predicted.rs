@@ -240,9 +240,13 @@ fn sync(random: &mut Random) -> ReplicaSync {
 /// Bytes below which the busiest rank is that by chance.
 const A_FEW: f64 = 1000.0;
 
-/// Compares the kinds of bytes of a case; the busiest rank as well where `busiest` says that it is
-/// known.
-fn compare(seed: u64, case: &Case, busiest: bool) -> Vec<String> {
+/// Bytes below which the mean of the steps is not yet within a fiftieth of what is expected, where
+/// they are of few rows that are seldom asked for.
+const SELDOM: f64 = 8000.0;
+
+/// Compares the kinds of bytes of a case, if not fewer than `least`; the busiest rank as well where
+/// `busiest` says that it is known.
+fn compare(seed: u64, case: &Case, least: f64, busiest: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let expected = predicted(&estimate(&case.plan, &case.workload, &case.topology));
     let counted = case.counted(seed);
@@ -252,7 +256,7 @@ fn compare(seed: u64, case: &Case, busiest: bool) -> Vec<String> {
             ("mean", mean(&expected, of), mean(&counted, of)),
             ("busiest", most(&expected), most(&counted)),
         ] {
-            let apart = (predicted - counted).abs() / counted.max(1.0);
+            let apart = (predicted - counted).abs() / counted.max(least);
             let line = format!(
                 "seed {seed}, {who} rank, {name}: {predicted:.0} predicted, {counted:.0} \
                  counted, {:.2} % apart",
@@ -276,7 +280,7 @@ fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
     for seed in seeds(30) {
         let case = Case::new(seed, Lattice::Reduced);
         let even = case.ids.iter().all(|ids| ids.uniform);
-        faults.extend(compare(seed, &case, even));
+        faults.extend(compare(seed, &case, 1.0, even));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -285,7 +289,7 @@ fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
 fn bytes_of_every_exchange_and_of_tiers_are_those_that_the_cost_model_predicts() {
     let mut faults = Vec::new();
     for seed in seeds(30) {
-        faults.extend(compare(seed, &Case::new(seed, Lattice::Whole), false));
+        faults.extend(compare(seed, &Case::new(seed, Lattice::Whole), SELDOM, false));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -296,7 +300,7 @@ fn summed_gradients_take_the_bytes_that_the_cost_model_predicts() {
     for seed in seeds(20) {
         let case = Case::new(seed, Lattice::Summed);
         let even = case.ids.iter().all(|ids| ids.uniform);
-        faults.extend(compare(seed, &case, even));
+        faults.extend(compare(seed, &case, 1.0, even));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

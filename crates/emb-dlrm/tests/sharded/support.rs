@@ -2,7 +2,7 @@
 
 use emb_comm::{Collective, Local, Options, run};
 use emb_dlrm::EmbeddingBags;
-use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings, WholeTable};
+use emb_dlrm::sharded::{Error, IdWire, Pooled, ShardedEmbeddings, WholeTable};
 use emb_kernels::{Backend, Cpu, CpuOptions, Feature, Jagged, Mat, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{Plan, Table, TableOptions, Tables};
@@ -73,10 +73,8 @@ impl Model {
     pub(crate) fn tables(&self) -> Tables {
         let table = |(t, spec): (usize, &TableSpec)| {
             let named = self.features.iter().filter(|feature| feature.table == t);
-            let pooling = match named.clone().next().map(|feature| feature.pooling) {
-                Some(Pooling::None) => emb_shard::Pooling::None,
-                _ => emb_shard::Pooling::Sum,
-            };
+            let sequence = named.clone().any(|feature| feature.pooling == Pooling::None);
+            let pooling = if sequence { emb_shard::Pooling::None } else { emb_shard::Pooling::Sum };
             let features = Some(named.map(|feature| feature.name.clone()).collect());
             let options = TableOptions { pooling, features, ..TableOptions::default() };
             Table::new(spec.name.clone(), spec.rows, spec.dim, options).expect("a table")
@@ -275,9 +273,12 @@ pub(crate) fn try_over_ranks(
     let results = run(plan.world() as usize, &Options::default(), |world| {
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, plan)?;
-        // Half of all plans.
+        // A half of all plans, and a third.
         if plan.fingerprint().is_multiple_of(2) {
             sharded.set_id_wire(IdWire::Packed);
+        }
+        if plan.fingerprint().is_multiple_of(3) {
+            sharded.sync_beside(world, &cpu)?;
         }
         let me = world.rank();
         let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
@@ -307,10 +308,22 @@ pub(crate) fn one_step(
     upstream: Upstream,
     step: u64,
 ) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
-    let total = batches.iter().map(Jagged::batch).sum();
-    let first = batches[..me].iter().map(Jagged::batch).sum();
     let routed = sharded.route(batches[me].as_ref())?;
     let pooled = routed.exchange(sharded)?.pool(sharded, cpu)?;
+    finish_step(model, (sharded, cpu), pooled, (batches, me), upstream, step)
+}
+
+/// The end of [`one_step`], once everything is pooled.
+pub(crate) fn finish_step(
+    model: &Model,
+    (sharded, cpu): (&mut ShardedEmbeddings<Cpu, Local>, &mut Cpu),
+    pooled: Pooled<Cpu>,
+    (batches, me): (&[Jagged], usize),
+    upstream: Upstream,
+    step: u64,
+) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
+    let total = batches.iter().map(Jagged::batch).sum();
+    let first = batches[..me].iter().map(Jagged::batch).sum();
     let output = pooled.output().to_vec();
     let gradient = upstream.gradient(&output, model.width(), (step, first, total));
     let (mut rows, mut gradients) = (Vec::new(), Vec::new());

@@ -14,9 +14,6 @@ pub(crate) const UNIQUE_BY_NODE: Exchange = Exchange::Unique { per: Per::Node };
 /// Exchanges that serve pooled features in groups of several ranks.
 pub(crate) const POOLED: [Exchange; 4] = [REDUCE, REDUCE_BY_NODE, UNIQUE, UNIQUE_BY_NODE];
 
-/// Exchanges that serve sequence features in groups of several ranks.
-pub(crate) const SEQUENCES: [Exchange; 3] = [Exchange::Rows, UNIQUE, UNIQUE_BY_NODE];
-
 /// How a row block lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lives {

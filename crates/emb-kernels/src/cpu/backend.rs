@@ -1,6 +1,7 @@
 //! [`Cpu`]: the backend's threads and scratch, and its entries into the kernels.
 
 use super::detect::Instructions;
+use super::options::CpuOptions;
 use super::parallel::Team;
 use super::route::RouteScratch;
 use super::table::CpuTables;
@@ -14,20 +15,6 @@ use crate::{
 };
 use emb_optim::Rule;
 use std::ops::Range;
-
-/// How a [`Cpu`] is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuOptions {
-    /// Threads of every operation; at least 1.
-    pub threads: usize,
-}
-
-impl Default for CpuOptions {
-    /// One thread.
-    fn default() -> Self {
-        Self { threads: 1 }
-    }
-}
 
 /// The CPU as a device: one stream of operations on a fixed number of threads.
 #[derive(Debug)]
@@ -54,7 +41,7 @@ impl Cpu {
         })
     }
 
-    /// Keeps the embedding kernels from using more than `instructions`; results do not change.
+    /// Keeps kernels from using more than `instructions`; results do not change.
     #[must_use]
     pub fn limit_instructions(mut self, instructions: Instructions) -> Self {
         self.instructions = instructions.min(Instructions::detect());
@@ -87,6 +74,11 @@ impl Backend for Cpu {
     type View<'a, T: Scalar> = &'a [T];
     type ViewMut<'a, T: Scalar> = &'a mut [T];
     type Tables = CpuTables;
+
+    fn another(&self) -> Result<Self> {
+        let another = Self::new(CpuOptions { threads: self.team.threads() })?;
+        Ok(another.limit_instructions(self.instructions))
+    }
 
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
         self.install(work)

@@ -20,6 +20,7 @@ mod ids;
 mod interaction;
 mod keys;
 mod loss;
+mod options;
 mod parallel;
 mod pointwise;
 mod pool;
@@ -35,7 +36,8 @@ mod testing;
 mod update;
 mod weights;
 
-pub use backend::{Cpu, CpuOptions};
+pub use backend::Cpu;
 pub use columns::RowGradients;
 pub use detect::Instructions;
+pub use options::CpuOptions;
 pub use table::CpuTables;

@@ -226,9 +226,18 @@ fn from_table(file: TableFile, world: u32) -> Result<TablePlan> {
     })?;
     let mut tiers = Vec::with_capacity(file.tiers.len());
     for (number, tier) in file.tiers.into_iter().enumerate() {
-        tiers.push(from_tier(tier, world, &file.table, number)?);
+        let tier = from_tier(tier, world, &file.table, number);
+        tiers.push(tier.map_err(|fault| in_tier(&file.table, number, fault))?);
     }
     Ok(TablePlan { table: file.table, order, tiers })
+}
+
+/// Ranges, meshes and row maps do not know where they are used.
+fn in_tier(table: &str, tier: usize, fault: Error) -> Error {
+    match fault {
+        Error::Plan { .. } => fault,
+        fault => Error::Tier { table: table.to_owned(), tier, fault: Box::new(fault) },
+    }
 }
 
 fn from_tier(file: TierFile, world: u32, table: &str, number: usize) -> Result<Tier> {

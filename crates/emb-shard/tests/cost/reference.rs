@@ -340,7 +340,7 @@ impl Reference<'_> {
             ReplicaSync::Gradients => {
                 let row = id + sent;
                 let gathered = (0.0, asked.of_group * row + count);
-                let scattered = ((asked.of_group + asked.of_world) * row / 2.0, 3.0 * count);
+                let scattered = (f64::midpoint(asked.of_group, asked.of_world) * row, 3.0 * count);
                 let ways = match options.gradient_sum {
                     GradientSum::Gathered => vec![gathered],
                     GradientSum::Cheapest => vec![gathered, scattered, (rows * sent, count)],

@@ -105,9 +105,14 @@ fn hostile_plan_files_are_refused_with_a_reason() {
     starts(r#""world": 4"#, r#""world": -4"#, "invalid value: integer `-4`");
     starts(r#""world": 4"#, r#""world": 4294967295"#, "a plan of 4294967295 ranks: at most");
     starts(r#""every": 1"#, r#""every": 0"#, "invalid value: integer `0`");
-    starts(r#""group": 2"#, r#""group": 0"#, "4 ranks do not split into sharding groups of 0");
-    starts(r#""group": 2"#, r#""group": 3"#, "4 ranks do not split into sharding groups of 3");
-    starts(r#""rows": [0, 10]"#, r#""rows": [10, 0]"#, "row range 10..0 ends before it starts");
+    // What does not know its table: ranges, meshes and row maps.
+    let in_tier =
+        |from, to, what: &str| starts(from, to, &format!("table \"ads\", tier 0: {what}"));
+    in_tier(r#""group": 2"#, r#""group": 0"#, "4 ranks do not split into sharding groups of 0");
+    in_tier(r#""group": 2"#, r#""group": 3"#, "4 ranks do not split into sharding groups of 3");
+    in_tier(r#""rows": [0, 10]"#, r#""rows": [10, 0]"#, "row range 10..0 ends before it starts");
+    let columns = "column range 4..0 ends before it starts";
+    in_tier(r#""columns": [0, 4]"#, r#""columns": [4, 0]"#, columns);
     starts(r#""rows": [0, 10]"#, r#""rows": [0, 9]"#, r#"table "ads": tiers end at row 9"#);
     let owner = r#"table "ads", tier 0: columns 0..4, rows 0..10: owner 4294967294 is outside"#;
     starts(r#""span": [0, 2]"#, r#""span": [0, 4294967295]"#, owner);
@@ -118,14 +123,11 @@ fn hostile_plan_files_are_refused_with_a_reason() {
         r#"{"list": [1, 1]}"#,
         "table \"ads\", tier 0: columns 0..4, rows",
     );
-    starts(r#""span": [0, 2]"#, r#""span": [2, 0]"#, "a row map needs at least one owner");
+    in_tier(r#""span": [0, 2]"#, r#""span": [2, 0]"#, "a row map needs at least one owner");
     let gap = r#"table "ads", tier 0: columns 1..4 must begin at 0"#;
     starts(r#""columns": [0, 4]"#, r#""columns": [1, 4]"#, gap);
-    starts(
-        r#""map": "even""#,
-        r#""map": {"starts": [0, 12, 10]}"#,
-        "row starts decrease at owner 1",
-    );
+    let starts_of = r#""map": {"starts": [0, 12, 10]}"#;
+    in_tier(r#""map": "even""#, starts_of, "row starts decrease at owner 1");
     let parts = r#"table "ads", tier 0: columns 0..4: 2 owners for 3 row parts"#;
     starts(r#""map": "even""#, r#""map": {"starts": [0, 1, 2, 10]}"#, parts);
     let deep = format!(

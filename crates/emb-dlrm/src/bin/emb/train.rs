@@ -23,7 +23,9 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
     note(&describe(&config)?);
     if let Some(ranks) = &config.ranks {
         note(&format!("{}\n", ranks.plan));
-        ranks.notes.iter().for_each(|line| note(line));
+        for line in &ranks.notes {
+            note(line);
+        }
     }
     if let Some(saved) = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok()) {
         note(&format!("--save will replace the checkpoint of step {} there\n", count(saved.step)));

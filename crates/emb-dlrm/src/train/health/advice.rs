@@ -63,8 +63,8 @@ fn other_plan(at: &Situation<'_>, owner: usize) -> String {
     let most =
         heaviest(at, owner).map_or_else(String::new, |table| format!(", most for {table:?}"));
     format!(
-        "rank {owner} moves {ratio:.1} x the bytes of the others{most}: try another --plan, such as \
-         row-wise or one of emb plan"
+        "rank {owner} moves {ratio:.1} x the bytes of the others{most}: try --plan row-wise, or \
+         --planner lattice"
     )
 }
 
@@ -90,7 +90,7 @@ fn heaviest<'a>(at: &Situation<'a>, owner: usize) -> Option<&'a str> {
 
 /// Where counts and the plan part, and why, if that is known.
 fn parted(health: &Health, at: &Situation<'_>) -> Option<String> {
-    let again = "profile again (emb profile) and plan anew (emb plan)";
+    let again = "profile again (emb profile) and plan anew";
     let pairs = at.lookups.iter().zip(at.expected).enumerate();
     // Of `n` look-ups that are drawn, one part in `sqrt(n)` is chance: four deviations are not.
     let drifts = pairs.filter_map(|(table, (&counted, &expected))| {
@@ -127,7 +127,7 @@ fn rarer_sync(plan: &Plan) -> Option<String> {
     let replicated = |class: &&SyncClass| class.mesh.replicas() > 1;
     let classes = || plan.sync_classes().iter().filter(replicated);
     let averaged = classes().find_map(|class| match class.sync {
-        ReplicaSync::Weights { every } => Some((every.get(), ", or touched rows alone")),
+        ReplicaSync::Weights { every } => Some((every.get(), ", or --sync touched-rows")),
         ReplicaSync::TouchedRows { every } => Some((every.get(), "")),
         _ => None,
     });
@@ -139,7 +139,7 @@ fn rarer_sync(plan: &Plan) -> Option<String> {
     }
     let summed = classes().next().is_some();
     let instead = if grouped {
-        "try --sync weights, or fewer --replicas"
+        "try --sync touched-rows, or fewer --replicas"
     } else {
         "try --plan row-wise, which stores them once"
     };

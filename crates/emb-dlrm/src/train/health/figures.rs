@@ -32,7 +32,7 @@ pub struct Health {
 pub struct Exposed {
     /// Ids, pooled sums and gradients of the tables.
     pub exchange: f64,
-    /// Replicas made equal, or their gradients summed.
+    /// Replicas made equal, or their gradients summed; of what goes on beside, the waiting for it.
     pub sync: f64,
     /// The total of the loss, and meeting at the end of an epoch.
     pub loss: f64,

@@ -8,6 +8,7 @@ use super::{Bytes, Exposed, Health, Levels};
 use crate::Result;
 use crate::config::{Config, Ranks};
 use crate::profile::workload_of;
+use crate::sharded::IdWire;
 use emb_shard::{Plan, WorkloadSpec};
 
 /// What rank 0 knows beyond the figures.
@@ -16,9 +17,13 @@ pub(super) struct Judge {
     plan: Plan,
     /// Samples of a step.
     batch: f64,
+    /// Whether ids travel in few bits.
+    packed: bool,
     /// The tables of the run as a workload; `None` where one can't hold them.
     spec: Option<WorkloadSpec>,
     prediction: Option<Prediction>,
+    /// Why ranks also wait for cores, where they do.
+    crowded: Option<String>,
 }
 
 /// The steps that a look is at.
@@ -43,7 +48,10 @@ impl Judge {
             }
             _ => None,
         };
-        Ok(Self { plan: ranks.plan.clone(), batch: config.batch_size as f64, spec, prediction })
+        let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
+        let packed = ranks.id_wire == IdWire::Packed;
+        let crowded = crowded(ranks.world() * config.threads);
+        Ok(Self { plan, batch, packed, spec, prediction, crowded })
     }
 
     pub(super) fn look(&mut self, at: Looked<'_>, ranks: &[Figures]) -> Health {
@@ -61,6 +69,8 @@ impl Judge {
         let scaled =
             |levels: Levels| Levels::new([levels.intra_node * whole, levels.inter_node * whole]);
         let exchange = prediction.and_then(|prediction| prediction.exchange).map(scaled);
+        // How few bits ids take depends on which they are.
+        let exchange = exchange.filter(|_| !self.packed);
         let sync = prediction.and_then(|prediction| prediction.sync);
         let mut health = Health {
             step: at.step,
@@ -77,8 +87,16 @@ impl Judge {
         let (plan, lookups) = (&self.plan, &lookups[..]);
         let situation = Situation { plan, ranks, lookups, expected, samples };
         health.advice = advice(&health, &situation);
+        health.advice.extend(self.crowded.clone());
         health
     }
+}
+
+/// What is to be kept in mind where so many threads compute on fewer cores.
+fn crowded(threads: usize) -> Option<String> {
+    let cores = std::thread::available_parallelism().map_or(threads, std::num::NonZero::get);
+    (threads > cores)
+        .then(|| format!("{threads} threads share {cores} cores: waiting is for cores too"))
 }
 
 fn mean(ranks: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {

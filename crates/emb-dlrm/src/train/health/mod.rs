@@ -6,9 +6,9 @@
 //!   rank 0                     Health: shares, the slowest rank, bytes against the plan, advice
 //! ```
 //!
-//! **Exposed** is what a rank's own thread spends in collectives: exchanges and syncs of the tables,
-//! the total of the loss, and the sums of dense gradients as far as the backward pass does not hide
-//! them. **Waiting** is the part of it in which the rank copies and sums nothing itself.
+//! **Exposed** is what a rank's own thread spends in collectives: exchanges of the tables, the total
+//! of the loss, and of what goes on beside it, syncs of replicas and sums of dense gradients, the
+//! part that it waits for. **Waiting** is the part of it in which the rank copies and sums nothing itself.
 //!
 //! **To compute** is all the rest of a step, by the clock on the wall: reading data included, and
 //! also a disk, a device or a busy neighbour that keeps a rank from its work, which the time of

@@ -75,10 +75,11 @@ impl Prediction {
 
 /// Whether the bytes of the exchanges, summed over the ranks, are the same whichever rows are looked
 /// up: ids and pooled sums are; distinct rows are not, nor what owners of cut columns tell each
-/// other of them.
+/// other of them, nor how many look-ups each tier of a table has.
 fn any_rows_exchange(plan: &Plan) -> bool {
     let counts = |exchange| !matches!(exchange, Exchange::Unique { .. });
     plan.exchange_classes().iter().all(|class| counts(class.exchange) && !class.columns_cut)
+        && plan.placed().iter().all(|(_, placed)| placed.tiers.len() == 1)
 }
 
 /// The same of the syncs: all weights travel, or nothing does.

@@ -111,9 +111,9 @@ fn syncs_that_dominate_ask_for_rarer_ones() {
     let touched = of(ReplicaSync::TouchedRows { every });
     says(&advised(&costly, &touched, EVEN, AS_PLANNED), &["--sync-every 8", "fewer --replicas"]);
     let weights = of(ReplicaSync::Weights { every });
-    says(&advised(&costly, &weights, EVEN, AS_PLANNED), &["--sync-every 8", "touched rows"]);
+    says(&advised(&costly, &weights, EVEN, AS_PLANNED), &["--sync-every 8", "--sync touched-rows"]);
     let gradients = of(ReplicaSync::Gradients);
-    says(&advised(&costly, &gradients, EVEN, AS_PLANNED), &["gradients", "--sync weights"]);
+    says(&advised(&costly, &gradients, EVEN, AS_PLANNED), &["gradients", "--sync touched-rows"]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_slow_rank_with_most_bytes_is_the_plans_fault_and_one_without_the_machines()
     let slow = Health { slowest: Some(slow), ..health(0.4, 0.0) };
     says(&advised(&slow, &plan, EVEN, AS_PLANNED), &["rank 1 is slow: check that machine"]);
     let uneven = [2e4, 6e4, 2e4, 2e4];
-    let words = ["rank 1 moves 3.0 x the bytes", "most for \"b\"", "--plan"];
+    let words = ["rank 1 moves 3.0 x the bytes", "most for \"b\"", "--planner"];
     says(&advised(&slow, &plan, uneven, [1.0, 1.05]), &words);
 }
 

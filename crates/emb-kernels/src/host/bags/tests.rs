@@ -119,7 +119,9 @@ fn dense_rows_are_copied_and_added_by_number() {
         copy_rows(&rows, width, &numbers, &mut copied);
         let row = |n: u32| &rows[n as usize * width..][..width];
         let mut expected = vec![5.0];
-        numbers.iter().for_each(|&n| expected.extend_from_slice(row(n)));
+        for &n in &numbers {
+            expected.extend_from_slice(row(n));
+        }
         assert_eq!(bits(&copied), bits(&expected));
 
         let (mut sums, from) = (rows.clone(), values(numbers.len() * width));

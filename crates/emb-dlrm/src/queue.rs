@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A queue with room for `room` values, at least 1: an end to give, an end to take.
-pub(super) fn queue<T>(room: usize) -> (Giver<T>, Taker<T>) {
+pub(crate) fn queue<T>(room: usize) -> (Giver<T>, Taker<T>) {
     let state = State { values: VecDeque::with_capacity(room), closed: false };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), room });
     (Giver(Arc::clone(&shared)), Taker(shared))
@@ -15,11 +15,11 @@ pub(super) fn queue<T>(room: usize) -> (Giver<T>, Taker<T>) {
 
 /// The end that gives; dropped, the other end takes what is left and then nothing.
 #[derive(Debug)]
-pub(super) struct Giver<T>(Arc<Shared<T>>);
+pub(crate) struct Giver<T>(Arc<Shared<T>>);
 
 /// The end that takes; dropped, nothing more can be given.
 #[derive(Debug)]
-pub(super) struct Taker<T>(Arc<Shared<T>>);
+pub(crate) struct Taker<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
 struct Shared<T> {
@@ -36,7 +36,7 @@ struct State<T> {
 
 impl<T> Giver<T> {
     /// Waits for room; gives the value back where nobody takes any more.
-    pub(super) fn give(&self, value: T) -> Result<(), T> {
+    pub(crate) fn give(&self, value: T) -> Result<(), T> {
         let mut state = self.0.wait_while(|state| state.values.len() == self.0.room);
         if state.closed {
             return Err(value);
@@ -49,7 +49,7 @@ impl<T> Giver<T> {
 
 impl<T> Taker<T> {
     /// Waits for a value; `None` where none will come.
-    pub(super) fn take(&self) -> Option<T> {
+    pub(crate) fn take(&self) -> Option<T> {
         let mut state = self.0.wait_while(|state| state.values.is_empty());
         let value = state.values.pop_front();
         self.0.changed.notify_all();
