@@ -3,8 +3,9 @@
 use crate::cpu::detect::{Instructions, Kernel, dispatch};
 use crate::cpu::sort::{bits_for, sort};
 
-/// Most words of a set of bits for each row that is looked up. A word costs about a third of what
-/// a row costs in a sort: on Zen 4 both took the same time at about 4 (1,000 to 30,000 rows).
+/// Most words of a set of bits for each row that is looked up. A word is 16 bytes that are written,
+/// counted and read, in order; a row of a sort is 8 bytes that are read and scattered in at least
+/// two passes. An estimate from these, not a measurement.
 const WORDS: usize = 4;
 
 /// Memory for the distinct ones of rows.

@@ -226,7 +226,7 @@ fn merge(owners: &[Owned]) -> (Owned, Vec<Vec<Move>>) {
     let mut all = Owned::default();
     let mut moves = Vec::with_capacity(owners.len());
     for owner in owners {
-        let mut own = Vec::with_capacity(owner.portions.len());
+        let mut own: Vec<Move> = Vec::new();
         for portion in &owner.portions {
             // Parts of one column block of one tier differ in their rows alone.
             let same = all
@@ -242,7 +242,15 @@ fn merge(owners: &[Owned]) -> (Owned, Vec<Vec<Move>>) {
                 all.portions.push(portion);
             }
             let to = all.portions[at].column;
-            own.push(Move { from: portion.column, to, width: portion.width, first });
+            let (from, width) = (portion.column, portion.width);
+            match own.last_mut() {
+                Some(Move { from: begin, to: begin_to, width: run, first: last })
+                    if (*begin + *run, *begin_to + *run, *last) == (from, to, first) =>
+                {
+                    *run += width;
+                }
+                _ => own.push(Move { from, to, width, first }),
+            }
         }
         moves.push(own);
     }

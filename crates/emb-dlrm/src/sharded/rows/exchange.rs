@@ -103,7 +103,8 @@ impl ExchangeMemory {
             packed.push(lengths, false)?;
             for &length in lengths {
                 let (list, others) = ids.split_at(length as usize);
-                packed.push(list, sorted)?;
+                // Rows of a permuted order ascend there, but not at their owner.
+                packed.push(list, sorted && list.is_sorted())?;
                 ids = others;
             }
             packed.next_peer();
