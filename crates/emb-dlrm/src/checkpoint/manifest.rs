@@ -126,7 +126,9 @@ impl Manifest {
         }
         (options.load, options.save, options.threads) = (None, None, None);
         (options.timeline, options.threads_per_rank) = (None, None);
-        (options.health, options.workload) = (None, None);
+        options.health = None;
+        // Look-ups are for the planner, or for the health that is not looked at again.
+        options.workload = options.workload.filter(|_| options.planner.is_some());
         (options.steps, options.epochs) = (None, None);
         let synthetic =
             |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "synthetic");

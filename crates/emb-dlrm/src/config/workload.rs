@@ -21,7 +21,7 @@ pub(super) fn workload(options: &Options, tables: &Tables) -> Result<Option<Work
     let refuse = |what| Err(Error::Config(format!("--workload {}: {what}", path.display())));
     let names: Vec<&str> = spec.tables.iter().map(|table| table.name.as_str()).collect();
     for table in &tables.tables {
-        let (name, rows) = (&table.spec.name, table.spec.rows);
+        let (name, rows, dim) = (&table.spec.name, table.spec.rows, table.spec.dim);
         let Some(found) = spec.tables.iter().find(|table| table.name == *name) else {
             let near = nearest(name, &names);
             let near = near.map_or_else(String::new, |near| format!("; the nearest is {near:?}"));
@@ -30,6 +30,10 @@ pub(super) fn workload(options: &Options, tables: &Tables) -> Result<Option<Work
         if found.rows != rows {
             let measured = found.rows;
             return refuse(format!("table {name:?} has {measured} rows there, {rows} in this run"));
+        }
+        if found.dim != dim {
+            let planned = found.dim;
+            return refuse(format!("table {name:?} has dim {planned} there, {dim} in this run"));
         }
     }
     Ok(Some(spec))

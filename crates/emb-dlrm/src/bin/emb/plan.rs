@@ -54,9 +54,9 @@ fn make(args: &MakeArgs) -> Result<()> {
         if let Some(reason) = untrained {
             note(&format!("emb train can't execute this plan ({reason}): give --for-training"));
         }
-        for line in outcome.notes() {
-            note(&line);
-        }
+    }
+    for line in outcome.notes() {
+        note(&line);
     }
     let mut report = outcome.report(planner.name(), &task)?;
     if args.explain {

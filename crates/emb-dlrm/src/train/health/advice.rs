@@ -20,6 +20,8 @@ const A_FEW: f64 = 1000.0;
 /// What advice is made from, beside the figures that people see.
 pub(super) struct Situation<'a> {
     pub(super) plan: &'a Plan,
+    /// Whether a file or a planner says where tables live, so that options do not.
+    pub(super) planned: bool,
     pub(super) ranks: &'a [Figures],
     /// Look-ups of a sample by table, and what they were expected to be.
     pub(super) lookups: &'a [f64],
@@ -43,9 +45,9 @@ pub(super) fn advice(health: &Health, at: &Situation<'_>) -> Vec<String> {
     all.extend(parted(health, at));
     let (exchange, sync) = (health.exposed.exchange, health.exposed.sync);
     if sync >= WORTH_IT && sync > exchange {
-        all.extend(rarer_sync(at.plan));
+        all.extend(rarer_sync(at));
     } else if exchange >= WORTH_IT && health.slowest.is_none() {
-        all.extend(inside_nodes(health, at.plan));
+        all.extend(inside_nodes(health, at));
     }
     all
 }
@@ -62,10 +64,8 @@ fn other_plan(at: &Situation<'_>, owner: usize) -> String {
     let ratio = at.ranks[owner].bytes() / mean_without(at.ranks, owner, Figures::bytes);
     let most =
         heaviest(at, owner).map_or_else(String::new, |table| format!(", most for {table:?}"));
-    format!(
-        "rank {owner} moves {ratio:.1} x the bytes of the others{most}: try --plan row-wise, or \
-         --planner lattice"
-    )
+    let how = if at.planned { "plan anew" } else { "try --plan row-wise, or --planner lattice" };
+    format!("rank {owner} moves {ratio:.1} x the bytes of the others{most}: {how}")
 }
 
 /// The table with the most bytes on a rank that owns parts of it: ids of 8 bytes in, and rows of 4
@@ -123,7 +123,8 @@ fn apart(bytes: &Bytes) -> Option<f64> {
 }
 
 /// What makes syncs cost less, by their kind.
-fn rarer_sync(plan: &Plan) -> Option<String> {
+fn rarer_sync(at: &Situation<'_>) -> Option<String> {
+    let plan = at.plan;
     let replicated = |class: &&SyncClass| class.mesh.replicas() > 1;
     let classes = || plan.sync_classes().iter().filter(replicated);
     let averaged = classes().find_map(|class| match class.sync {
@@ -133,6 +134,10 @@ fn rarer_sync(plan: &Plan) -> Option<String> {
     });
     let grouped = classes().any(|class| class.mesh.group_ranks() > 1);
     let fewer = if grouped { ", or fewer --replicas" } else { "" };
+    if at.planned && !plan.sync_classes().is_empty() {
+        let what = "plan anew with a rarer sync, or with fewer replicas";
+        return Some(format!("what replicas tell each other takes most of it: {what}"));
+    }
     if let Some((every, rows)) = averaged {
         let twice = u64::from(every) * 2;
         return Some(format!("syncs take most of it: try --sync-every {twice}{rows}{fewer}"));
@@ -147,7 +152,8 @@ fn rarer_sync(plan: &Plan) -> Option<String> {
 }
 
 /// Groups inside nodes, where exchanges cross nodes and that could be otherwise.
-fn inside_nodes(health: &Health, plan: &Plan) -> Option<String> {
+fn inside_nodes(health: &Health, at: &Situation<'_>) -> Option<String> {
+    let plan = at.plan;
     let nodes = plan.world() / plan.node_ranks().max(1);
     let counted = health.exchange_bytes.counted?;
     if nodes == 1 || plan.node_ranks() == 1 || counted.inter_node <= counted.intra_node {
@@ -159,9 +165,10 @@ fn inside_nodes(health: &Health, plan: &Plan) -> Option<String> {
             || (mesh.group_ranks() > 1 && mesh.layout() == Layout::Strided)
     };
     plan.exchange_classes().iter().any(spans).then(|| {
+        let how = if at.planned { "plan anew with" } else { "try" };
         format!(
-            "most exchanged bytes cross nodes: try --replicas {nodes} --layout contiguous, a group \
-             inside each node"
+            "most exchanged bytes cross nodes: {how} --replicas {nodes} --layout contiguous, a \
+             group inside each node"
         )
     })
 }

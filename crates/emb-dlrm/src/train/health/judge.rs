@@ -19,6 +19,8 @@ pub(super) struct Judge {
     batch: f64,
     /// Whether ids travel in few bits.
     packed: bool,
+    /// Whether a file or a planner says where tables live.
+    planned: bool,
     /// The tables of the run as a workload; `None` where one can't hold them.
     spec: Option<WorkloadSpec>,
     prediction: Option<Prediction>,
@@ -51,7 +53,10 @@ impl Judge {
         let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
         let packed = ranks.id_wire == IdWire::Packed;
         let crowded = crowded(ranks.world() * config.threads);
-        Ok(Self { plan, batch, packed, spec, prediction, crowded })
+        let options = &config.options;
+        let a_file = |plan: &String| std::path::Path::new(plan).extension().is_some();
+        let planned = options.planner.is_some() || options.plan.as_ref().is_some_and(a_file);
+        Ok(Self { plan, batch, packed, planned, spec, prediction, crowded })
     }
 
     pub(super) fn look(&mut self, at: Looked<'_>, ranks: &[Figures]) -> Health {
@@ -85,7 +90,8 @@ impl Judge {
         };
         let expected = prediction.map_or(&[][..], |prediction| &prediction.lookups);
         let (plan, lookups) = (&self.plan, &lookups[..]);
-        let situation = Situation { plan, ranks, lookups, expected, samples };
+        let planned = self.planned;
+        let situation = Situation { plan, planned, ranks, lookups, expected, samples };
         health.advice = advice(&health, &situation);
         health.advice.extend(self.crowded.clone());
         health

@@ -120,10 +120,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Begins after step `step`; syncs recur every `period` steps.
-    pub(super) fn new(period: u64, step: u64, reading: Reading) -> Self {
-        let mut syncs = WholePeriods { period, begin: None, end: None, mean: [f64::NAN; 2] };
-        syncs.step(step, &reading.syncs);
+    /// Begins before a step; syncs recur every `period` steps.
+    pub(super) fn new(period: u64, reading: Reading) -> Self {
         Self {
             last: Instant::now(),
             seconds: 0.0,
@@ -133,7 +131,8 @@ impl Window {
             left_out: Reading::default(),
             pause: None,
             computed: Vec::with_capacity(KEPT),
-            syncs,
+            // From the first end of a period on: a sync beside counts in the step after its own.
+            syncs: WholePeriods { period, begin: None, end: None, mean: [f64::NAN; 2] },
         }
     }
 

@@ -58,7 +58,7 @@ impl<B: Backend, C: Collective + 'static> Watch<ShardedBags<B, C>> {
         let world = trainer.ranks().world();
         Ok(Some(Self {
             every,
-            window: Window::new(period(plan), trainer.step(), reading),
+            window: Window::new(period(plan), reading),
             warm: every == 1,
             exchanged,
             tables,
