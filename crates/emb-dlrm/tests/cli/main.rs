@@ -329,6 +329,8 @@ fn u41_every_flag_of_the_readme_is_in_the_help() {
         "--no-default-features",
         "--all-features",
         "--bin",
+        "--test",
+        "--nocapture",
     ];
     for line in readme.lines().chain(root.lines()) {
         for word in line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')) {
