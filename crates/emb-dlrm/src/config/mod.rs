@@ -28,6 +28,8 @@ pub use optimizers::Optimizers;
 #[cfg(feature = "cli")]
 pub(crate) use optimizers::state_bytes_of;
 pub use options::Options;
+#[cfg(feature = "data")]
+pub(crate) use placing::is_planned;
 pub use ranks::Ranks;
 pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};

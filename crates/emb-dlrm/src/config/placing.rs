@@ -14,6 +14,14 @@ use emb_shard::{
 /// Words that `--plan` takes beside files.
 const PLANS: &[&str] = &["auto", "table-wise", "row-wise", "column-wise", "data-parallel"];
 
+/// Whether `--plan` or `--planner` says all of where tables live, so that options about it have no
+/// effect.
+#[cfg(feature = "data")]
+pub(crate) fn is_planned(options: &Options) -> bool {
+    let a_file = |plan: &String| !PLANS.contains(&plan.as_str());
+    options.planner.is_some() || options.plan.as_ref().is_some_and(a_file)
+}
+
 /// The plan of the tables for `world` ranks.
 ///
 /// # Errors

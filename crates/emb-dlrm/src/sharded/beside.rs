@@ -75,7 +75,7 @@ impl<B: Backend, C> Beside<B, C> {
     /// Waits for all shards and tells `back` of each.
     ///
     /// # Errors
-    /// The first sync that failed, by then with all shards that are left back.
+    /// The first sync that failed; later ones did not happen then, and their shards don't come back.
     pub(super) fn finish(
         &mut self,
         mut back: impl FnMut(usize, Away<StoredShards<B, C>>),
@@ -83,7 +83,7 @@ impl<B: Backend, C> Beside<B, C> {
         let mut result = Ok(());
         let began = Instant::now();
         while self.pending > 0 {
-            let job = self.done.take().ok_or_else(gone)?;
+            let Some(job) = self.done.take() else { return result.and_then(|()| Err(gone())) };
             self.pending -= 1;
             back(job.class, Away(Some(job.stored)));
             result = result.and(job.result);

@@ -1,6 +1,6 @@
 //! The ranks' health: shares against the timeline, the slow rank by name, bytes against the plan.
 
-use crate::slowed::Slowed;
+use crate::slowed::{Slow, Slowed};
 use crate::support::{Folder, options};
 use emb_comm::{Collective, Lane, Local, Span, Trace, Traced};
 use emb_dlrm::config::{Config, LayoutKind, ModelKind, Options, SyncKind};
@@ -75,7 +75,7 @@ fn slowed(options: Options, slow: usize, factor: f64) -> Ended {
         let trace = Trace::from(begin);
         let own = world.split(Some(0), rank)?.expect("every rank has a color");
         let factor = if rank == slow { factor } else { 1.0 };
-        let mut own = Slowed::new(Traced::new(own, trace.clone()), factor);
+        let mut own = Slowed::new(Traced::new(own, trace.clone()), Slow::new(factor));
         let cpu = Cpu::new(CpuOptions { threads: 1 })?;
         let mut trainer = build_rank(&mut own, cpu, &config, ranks)?;
         trainer.set_trace(trace.clone());

@@ -5,6 +5,8 @@ mod equality;
 mod evaluation;
 mod faults;
 mod health;
+#[path = "../support/hooked.rs"]
+mod hooked;
 mod options;
 mod plan_files;
 mod reports;

@@ -4,6 +4,8 @@ mod ahead;
 mod collectives;
 mod equality;
 mod exchange_reports;
+#[path = "../support/hooked.rs"]
+mod hooked;
 mod hostile;
 mod lattice;
 mod laws;

@@ -51,6 +51,7 @@ struct Values {
 pub fn all<B: Backend>(make: impl Fn() -> B) {
     agrees_with_the_reference(&make);
     equal_runs_have_equal_bits(&make, &make);
+    equal_runs_have_equal_bits(&make, || make().another().expect("another stream"));
     parts_have_the_bits_of_the_whole(&make);
     two_phases_are_one(&make);
     column_blocks_update_as_whole_rows(&make);

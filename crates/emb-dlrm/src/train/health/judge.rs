@@ -6,7 +6,7 @@ use super::prediction::Prediction;
 use super::slowest::slowest;
 use super::{Bytes, Exposed, Health, Levels};
 use crate::Result;
-use crate::config::{Config, Ranks};
+use crate::config::{Config, Ranks, is_planned};
 use crate::profile::workload_of;
 use crate::sharded::IdWire;
 use emb_shard::{Plan, WorkloadSpec};
@@ -53,9 +53,7 @@ impl Judge {
         let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
         let packed = ranks.id_wire == IdWire::Packed;
         let crowded = crowded(ranks.world() * config.threads);
-        let options = &config.options;
-        let a_file = |plan: &String| std::path::Path::new(plan).extension().is_some();
-        let planned = options.planner.is_some() || options.plan.as_ref().is_some_and(a_file);
+        let planned = is_planned(&config.options);
         Ok(Self { plan, batch, packed, planned, spec, prediction, crowded })
     }
 

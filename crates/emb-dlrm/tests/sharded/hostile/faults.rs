@@ -1,7 +1,7 @@
 //! A rank fails, panics, stalls or ends in any collective of a step: every other rank is told who,
 //! where and when.
 
-use super::faulty::{Fault, Faulty, INJECTED, Switch};
+use super::faulty::{Fault, Faulty, INJECTED, Injected, Switch};
 use super::{Case, every_exchange, local};
 use crate::equality::steps;
 use crate::replicas::{touched_rows, weights};
@@ -66,7 +66,7 @@ fn attempt(case: &Case, ids: IdWire, culprit: usize, (fault, at): (Fault, u64)) 
         let (mut cpu, me) = (cpu(), world.rank());
         let own = (me == culprit).then(|| Arc::clone(&switch));
         let inner = world.split(Some(0), me)?.expect("a set");
-        let mut faulty = Faulty::new(inner, own.clone());
+        let mut faulty = Faulty::new(inner, Injected(own.clone()));
         let (features, rates) = (model.features.clone(), model.rates());
         let specs = &model.specs;
         let mut sharded =

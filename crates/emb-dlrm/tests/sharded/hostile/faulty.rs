@@ -1,6 +1,7 @@
 //! Ranks with a fault: [`Faulty`].
 
-use emb_comm::{Collective, Element, Error, Local, Meters, Result, Sum};
+use crate::hooked::{Hook, Hooked};
+use emb_comm::{Error, Local, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -69,125 +70,14 @@ impl Switch {
 }
 
 /// Threads as ranks, one of which has a fault. Sets made from it have it too.
-#[derive(Debug)]
-pub(super) struct Faulty {
-    inner: Local,
-    /// Of the rank that has it.
-    switch: Option<Arc<Switch>>,
-}
+pub(super) type Faulty = Hooked<Local, Injected>;
 
-impl Faulty {
-    /// This rank's end.
-    pub(super) fn new(inner: Local, switch: Option<Arc<Switch>>) -> Self {
-        Self { inner, switch }
-    }
+/// The switch of the rank that has the fault.
+#[derive(Clone, Debug)]
+pub(super) struct Injected(pub(super) Option<Arc<Switch>>);
 
-    fn before(&self) -> Result<()> {
-        self.switch.as_ref().map_or(Ok(()), |switch| switch.call(&self.inner))
-    }
-
-    fn part(&self, inner: Local) -> Self {
-        Self { inner, switch: self.switch.clone() }
-    }
-}
-
-impl Collective for Faulty {
-    fn rank(&self) -> usize {
-        self.inner.rank()
-    }
-
-    fn world(&self) -> usize {
-        self.inner.world()
-    }
-
-    fn set_step(&mut self, step: u64) {
-        self.inner.set_step(step);
-    }
-
-    fn abort(&self, reason: &str) {
-        self.inner.abort(reason);
-    }
-
-    fn meters(&self) -> Meters {
-        self.inner.meters()
-    }
-
-    fn all_to_all_v<T: Element>(
-        &mut self,
-        send: &[T],
-        send_counts: &[usize],
-        recv: &mut [T],
-        recv_counts: &[usize],
-    ) -> Result<()> {
-        self.before()?;
-        self.inner.all_to_all_v(send, send_counts, recv, recv_counts)
-    }
-
-    fn exchange_counts(&mut self, send: &[usize], recv: &mut [usize]) -> Result<()> {
-        self.before()?;
-        self.inner.exchange_counts(send, recv)
-    }
-
-    fn all_reduce<T: Sum>(&mut self, values: &mut [T]) -> Result<()> {
-        self.before()?;
-        self.inner.all_reduce(values)
-    }
-
-    fn all_reduce_max<T: Sum>(&mut self, values: &mut [T]) -> Result<()> {
-        self.before()?;
-        self.inner.all_reduce_max(values)
-    }
-
-    fn reduce_scatter_v<T: Sum>(
-        &mut self,
-        send: &[T],
-        recv: &mut [T],
-        counts: &[usize],
-    ) -> Result<()> {
-        self.before()?;
-        self.inner.reduce_scatter_v(send, recv, counts)
-    }
-
-    fn reduce_scatter<T: Sum>(&mut self, send: &[T], recv: &mut [T]) -> Result<()> {
-        self.before()?;
-        self.inner.reduce_scatter(send, recv)
-    }
-
-    fn all_gather_v<T: Element>(
-        &mut self,
-        send: &[T],
-        recv: &mut [T],
-        recv_counts: &[usize],
-    ) -> Result<()> {
-        self.before()?;
-        self.inner.all_gather_v(send, recv, recv_counts)
-    }
-
-    fn broadcast<T: Element>(&mut self, values: &mut [T], root: usize) -> Result<()> {
-        self.before()?;
-        self.inner.broadcast(values, root)
-    }
-
-    fn barrier(&mut self) -> Result<()> {
-        self.before()?;
-        self.inner.barrier()
-    }
-
-    fn split(&mut self, color: Option<usize>, key: usize) -> Result<Option<Self>> {
-        self.before()?;
-        let part = self.inner.split(color, key)?;
-        Ok(part.map(|inner| self.part(inner)))
-    }
-
-    fn subgroups(&mut self, groups: &[&[usize]]) -> Result<Option<Self>> {
-        self.before()?;
-        let part = self.inner.subgroups(groups)?;
-        Ok(part.map(|inner| self.part(inner)))
-    }
-
-    fn duplicate(&mut self) -> Result<Self> {
-        self.before()?;
-        let inner = self.inner.duplicate()?;
-        Ok(self.part(inner))
+impl Hook<Local> for Injected {
+    fn before(&self, inner: &Local) -> Result<()> {
+        self.0.as_ref().map_or(Ok(()), |switch| switch.call(inner))
     }
 }

@@ -6,12 +6,14 @@ use crate::{Backend, RowTransfer, TableSpec};
 use emb_optim::Extent;
 
 /// Rows read by number are those rows, written ones hold what was written (of a row listed twice
-/// the last), the others keep their bits; what does not fit is refused before anything is written.
+/// the last), the others keep their bits, for another stream of the device as well; what does not fit
+/// is refused before anything is written.
 ///
 /// # Panics
 /// When a bit differs, or when something is not refused.
 pub fn transfer_rows<B: Backend>(make: impl Fn() -> B) {
     let mut backend = make();
+    let mut another = backend.another().expect("another stream");
     // Every rule and type of weights is in each third of the cases.
     for case in cases().step_by(3) {
         let mut tables = backend.create_tables(&case.specs, case.seed).expect("tables");
@@ -33,7 +35,7 @@ pub fn transfer_rows<B: Backend>(make: impl Fn() -> B) {
             store(&mut expected, t, spec, &rows, &written);
             assert!(values_of(&mut backend, &mut tables) == expected, "{what}, written");
             let all: Vec<u64> = (0..spec.rows).rev().collect();
-            let read = self::read(&mut backend, &mut tables, t, spec, &all);
+            let read = self::read(&mut another, &mut tables, t, spec, &all);
             assert!(read == listed(&expected, t, spec, &all), "{what}, read again");
         }
         refusals(&mut backend, &mut tables, &case);
