@@ -2,7 +2,9 @@
 
 use crate::equality::steps;
 use crate::lattice::Case;
-use crate::support::{Model, Outcome, Random, Upstream, bits, cpu, finish_step, over_ranks, seeds};
+use crate::support::{
+    Model, Outcome, Random, Upstream, bits, cpu, finish_step, over_ranks, seeds, synced,
+};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::Error;
 use emb_kernels::{Jagged, Pooling};
@@ -35,9 +37,7 @@ fn check(model: &Model, plan: &Plan, steps: &[Vec<Jagged>], case: &str) {
             outputs.push(output);
             sequences.push(rows);
         }
-        sharded.sync(&mut cpu)?;
-        let tables = (0..model.specs.len()).map(|t| sharded.gather_table(&mut cpu, t));
-        let tables = tables.collect::<Result<_, _>>()?;
+        let tables = synced(&mut sharded, &mut cpu, model)?;
         Ok::<_, Error>(Outcome { tables, outputs, sequences })
     });
     let ranks = ranks.unwrap_or_else(|failure| panic!("{case}: {failure}"));

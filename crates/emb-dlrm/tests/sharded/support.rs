@@ -280,23 +280,39 @@ pub(crate) fn try_over_ranks(
         if plan.fingerprint().is_multiple_of(3) {
             sharded.sync_beside(world, &cpu)?;
         }
-        let me = world.rank();
-        let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
-        for (number, batches) in steps.iter().enumerate() {
-            let step = number as u64 + 1;
-            world.set_step(step);
-            let (output, rows) =
-                one_step(model, &mut sharded, &mut cpu, (batches, me), upstream, step)?;
-            outputs.push(output);
-            sequences.push(rows);
-        }
-        sharded.sync(&mut cpu)?;
-        let count = model.specs.len();
-        let tables = (0..count).map(|t| sharded.gather_table(&mut cpu, t));
-        let tables = tables.collect::<Result<_, _>>()?;
-        Ok::<_, Error>(Outcome { tables, outputs, sequences })
+        all_steps(world, &mut sharded, &mut cpu, model, steps, upstream)
     });
     results.map_err(|failure| failure.to_string())
+}
+
+/// All steps of a rank, and what it ends with.
+pub(crate) fn all_steps(
+    world: &mut Local,
+    sharded: &mut ShardedEmbeddings<Cpu, Local>,
+    cpu: &mut Cpu,
+    model: &Model,
+    steps: &[Vec<Jagged>],
+    upstream: Upstream,
+) -> Result<Outcome, Error> {
+    let me = world.rank();
+    let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
+    for (step, batches) in (1..).zip(steps) {
+        world.set_step(step);
+        let (output, rows) = one_step(model, sharded, cpu, (batches, me), upstream, step)?;
+        outputs.push(output);
+        sequences.push(rows);
+    }
+    Ok(Outcome { tables: synced(sharded, cpu, model)?, outputs, sequences })
+}
+
+/// All tables, after a forced sync.
+pub(crate) fn synced(
+    sharded: &mut ShardedEmbeddings<Cpu, Local>,
+    cpu: &mut Cpu,
+    model: &Model,
+) -> Result<Vec<WholeTable>, Error> {
+    sharded.sync(cpu)?;
+    (0..model.specs.len()).map(|t| sharded.gather_table(cpu, t)).collect()
 }
 
 /// One step of rank `me`: its output, and the rows of its sequence features.

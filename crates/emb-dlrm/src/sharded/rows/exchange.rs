@@ -103,8 +103,7 @@ impl ExchangeMemory {
             packed.push(lengths, false)?;
             for &length in lengths {
                 let (list, others) = ids.split_at(length as usize);
-                // Rows of a permuted order ascend there, but not at their owner.
-                packed.push(list, sorted && list.is_sorted())?;
+                packed.push(list, sorted)?;
                 ids = others;
             }
             packed.next_peer();

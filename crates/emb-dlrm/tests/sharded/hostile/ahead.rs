@@ -3,7 +3,7 @@
 use super::{Case, every_exchange, local, over_ranks};
 use crate::equality::steps;
 use crate::replicas::{touched_rows, weights};
-use crate::support::{Model, Outcome, Random, Upstream, bits, cpu};
+use crate::support::{Model, Outcome, Random, Upstream, bits, cpu, synced};
 use crate::tiered::{Lives, Tiers};
 use emb_comm::{Collective, Options, run};
 use emb_dlrm::sharded::{Error, IdWire, Pooled, ShardedEmbeddings};
@@ -75,9 +75,7 @@ fn ahead(case: &Case, steps: &[Vec<Jagged>], ids: IdWire) -> Vec<Outcome> {
             outputs.push(output);
             sequences.push(rows);
         }
-        sharded.sync(&mut cpu)?;
-        let tables = (0..model.specs.len()).map(|t| sharded.gather_table(&mut cpu, t));
-        let tables = tables.collect::<Result<_, _>>()?;
+        let tables = synced(&mut sharded, &mut cpu, model)?;
         Ok::<_, Error>(Outcome { tables, outputs, sequences })
     });
     ranks.unwrap_or_else(|failure| panic!("{name}, {ids:?}: {failure}"))

@@ -9,10 +9,10 @@ mod misuse;
 mod values;
 
 use crate::replicas::{touched_rows, weights};
-use crate::support::{Model, Outcome, Upstream, cpu, one_step};
+use crate::support::{Model, Outcome, Upstream, all_steps, cpu};
 use crate::tiered::{Lives, POOLED, Tiers, UNIQUE, UNIQUE_BY_NODE};
-use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::{Error, IdWire};
+use emb_comm::{Options, run};
+use emb_dlrm::sharded::IdWire;
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::RuleKind;
 use emb_shard::{Exchange, Plan, ReplicaSync};
@@ -78,19 +78,7 @@ fn over_ranks(case: &Case, steps: &[Vec<Jagged>], upstream: Upstream, ids: IdWir
         let mut cpu = cpu();
         let mut sharded = model.shard(world, &mut cpu, plan)?;
         sharded.set_id_wire(ids);
-        let me = world.rank();
-        let (mut outputs, mut sequences) = (Vec::new(), Vec::new());
-        for (step, batches) in (1..).zip(steps) {
-            world.set_step(step);
-            let (output, rows) =
-                one_step(model, &mut sharded, &mut cpu, (batches, me), upstream, step)?;
-            outputs.push(output);
-            sequences.push(rows);
-        }
-        sharded.sync(&mut cpu)?;
-        let tables = (0..model.specs.len()).map(|t| sharded.gather_table(&mut cpu, t));
-        let tables = tables.collect::<Result<_, _>>()?;
-        Ok::<_, Error>(Outcome { tables, outputs, sequences })
+        all_steps(world, &mut sharded, &mut cpu, model, steps, upstream)
     });
     ranks.unwrap_or_else(|failure| panic!("{name}, {ids:?}: {failure}"))
 }

@@ -2,10 +2,10 @@
 
 use super::{Case, ROWS, batch, exact, local, over_ranks};
 use crate::naive::OneProcess;
-use crate::support::{Model, Outcome, Random, Upstream, bits, cpu};
+use crate::support::{Model, Outcome, Random, Upstream, bits, cpu, synced};
 use crate::tiered::{Lives, POOLED, Tiers};
 use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::{Error, IdWire, WholeTable};
+use emb_dlrm::sharded::{IdWire, WholeTable};
 use emb_kernels::{Dtype, Jagged, Pooling, Rounding};
 use emb_optim::RuleKind;
 use emb_shard::Exchange;
@@ -104,9 +104,7 @@ fn spoiled(case: &Case, ids: IdWire, batches: &[Jagged], value: f32) -> Vec<Vec<
             gradient[..model.width()].fill(value);
         }
         pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1)?;
-        sharded.sync(&mut cpu)?;
-        let tables = (0..model.specs.len()).map(|t| sharded.gather_table(&mut cpu, t));
-        tables.collect::<Result<Vec<_>, Error>>()
+        synced(&mut sharded, &mut cpu, model)
     });
     ranks.unwrap_or_else(|failure| panic!("{name}: {failure}"))
 }
