@@ -10,9 +10,9 @@
 //! backward             gradients go to the owners, one update a row 1 collective an exchange
 //! ```
 //!
-//! with one more for per-sample weights, one more in the update where a row-wise rule needs the
-//! statistic of rows whose columns are cut, and a few where replicas agree: none of these numbers
-//! grows with the number of tables.
+//! twice as many of what goes by node, with one more for per-sample weights, one more in the update
+//! where a row-wise rule needs the statistic of rows whose columns are cut, and a few where replicas
+//! agree: none of these numbers grows with the number of tables.
 //!
 //! **Gradients.** [`Pooled::backward`] takes the gradient of the mean loss over the *global* batch,
 //! whatever the plan. Tables whose replicas average weights multiply it by their number of replicas
