@@ -10,6 +10,7 @@ pub mod model;
 mod options;
 mod reduce;
 mod run;
+mod terms;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod turn;
@@ -23,7 +24,7 @@ use crate::sync::Ordering;
 use crate::{Collective, Element, Host, Meters, Operation, Reduction, Result, Space, Sum};
 use std::fmt;
 use std::sync::Arc;
-use turn::Terms;
+use terms::Terms;
 use world::{Group, World};
 
 /// One rank among threads of this process.

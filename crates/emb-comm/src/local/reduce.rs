@@ -3,7 +3,8 @@
 use super::Local;
 use super::board::Offer;
 use super::exchange::{copy, part, settle};
-use super::turn::{Terms, Turn};
+use super::terms::Terms;
+use super::turn::Turn;
 use crate::arguments::{hash, same_length, sum, world_long};
 use crate::{Operation, Reduction, Result, Space, Sum};
 use std::cmp::Ordering;
