@@ -61,6 +61,8 @@ mod codec;
 mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod element;
 mod error;
 mod failure;
@@ -74,6 +76,8 @@ mod trace;
 
 pub use codec::{Wire, ids};
 pub use collective::Collective;
+#[cfg(feature = "cuda")]
+pub use cuda::{DeviceSpace, Staged};
 pub use element::{Element, Reduction, Sum};
 pub use error::Error;
 pub use failure::{Failure, FailureKind};
