@@ -68,6 +68,8 @@ mod error;
 mod failure;
 mod local;
 mod meter;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod operation;
 mod solo;
 mod space;
@@ -85,6 +87,8 @@ pub use failure::{Failure, FailureKind};
 pub use local::model;
 pub use local::{Guard, Local, Options, run, run_over};
 pub use meter::{Meter, Meters};
+#[cfg(feature = "nccl")]
+pub use nccl::{Check, Nccl, NcclOptions, Sums, UniqueId};
 pub use operation::Operation;
 pub use solo::Solo;
 pub use space::{Host, Space};

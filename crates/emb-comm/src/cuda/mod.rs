@@ -6,6 +6,8 @@ mod reduce;
 mod space;
 mod staged;
 
+#[cfg(feature = "nccl")]
+pub(crate) use reduce::room_for;
 pub use space::DeviceSpace;
 pub use staged::Staged;
 

@@ -122,7 +122,7 @@ fn name<T: Sum>(how: Reduction) -> &'static str {
 }
 
 /// Room for `len` elements, made on `stream`; kept and grown.
-pub(super) fn room_for<'r, T: bytemuck::Pod>(
+pub(crate) fn room_for<'r, T: bytemuck::Pod>(
     stream: &Stream,
     room: &'r mut Option<Buffer<u8>>,
     len: usize,

@@ -57,7 +57,7 @@ impl<S: Space> Local<S> {
     }
 
     /// `operation` is what it is a part of.
-    pub(super) fn counts(
+    pub(crate) fn counts(
         &mut self,
         operation: Operation,
         send: &[usize],

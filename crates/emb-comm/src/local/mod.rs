@@ -3,6 +3,8 @@
 //! The crate's documentation draws the protocol; `board.rs` is its core and has the only `unsafe`.
 
 mod board;
+#[cfg(feature = "nccl")]
+mod carried;
 mod exchange;
 mod groups;
 #[cfg(loom)]
@@ -16,8 +18,16 @@ mod tests;
 mod turn;
 mod world;
 
+#[cfg(feature = "nccl")]
+pub(crate) use board::Call;
 pub use options::Options;
+#[cfg(feature = "nccl")]
+pub(crate) use reduce::chunk;
 pub use run::{Guard, run, run_over};
+#[cfg(feature = "nccl")]
+pub(crate) use terms::Terms as CallTerms;
+#[cfg(feature = "nccl")]
+pub(crate) use turn::Turn;
 
 use crate::failure::{Failure, FailureKind};
 use crate::sync::Ordering;

@@ -129,7 +129,7 @@ impl<S: Space> Local<S> {
 }
 
 /// The part of `len` elements that a rank reduces: parts differ by at most one element.
-pub(super) fn chunk(rank: usize, world: usize, len: usize) -> Range<usize> {
+pub(crate) fn chunk(rank: usize, world: usize, len: usize) -> Range<usize> {
     let start = |rank: usize| len / world * rank + (len % world).min(rank);
     start(rank)..start(rank + 1)
 }

@@ -79,6 +79,7 @@ fn describe([what, length, tag, step]: Call) -> String {
         Operation::Broadcast => format!(" of {length} {element} from root {tag}"),
         Operation::ExchangeCounts => format!(" of {length} counts"),
         Operation::Subgroups => format!(", lists {tag:016x}"),
+        Operation::Barrier if tag != 0 => format!(" of ranks with options {tag:x}"),
         Operation::Barrier | Operation::Split | Operation::Duplicate => String::new(),
     };
     format!("{operation}{detail} in step {step}")

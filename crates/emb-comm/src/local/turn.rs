@@ -15,22 +15,22 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(50);
 
 /// An operation in progress. While it lives, the rank is in no other.
-pub(super) struct Turn<'a, S: Space> {
-    pub(super) me: usize,
+pub(crate) struct Turn<'a, S: Space> {
+    pub(crate) me: usize,
     pub(super) group: &'a Group<S>,
     pub(super) space: &'a S,
-    world: &'a World<S>,
+    pub(super) world: &'a World<S>,
     meters: &'a mut Meters,
-    operation: Operation,
-    call: Call,
+    pub(super) operation: Operation,
+    pub(super) call: Call,
     round: &'a mut u64,
-    began: Instant,
-    waited: Cell<Duration>,
+    pub(super) began: Instant,
+    pub(super) waited: Cell<Duration>,
     took: Took,
 }
 
 impl<'a, S: Space> Turn<'a, S> {
-    pub(super) fn begin(local: &'a mut Local<S>, terms: Terms) -> Result<Self> {
+    pub(crate) fn begin(local: &'a mut Local<S>, terms: Terms) -> Result<Self> {
         let Local { space, world, group, position, round, meters } = local;
         let rank = group.members[*position];
         let operation = terms.operation;
@@ -62,13 +62,13 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Number of ranks.
-    pub(super) fn world(&self) -> usize {
+    pub(crate) fn world(&self) -> usize {
         self.group.members.len()
     }
 
     /// This and then the others, each rank starting at another one, so that not all read the same
     /// peer at once.
-    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<S> {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = usize> + use<S> {
         let (me, world) = (self.me, self.world());
         (0..world).map(move |turn| (me + turn) % world)
     }
@@ -101,10 +101,15 @@ impl<'a, S: Space> Turn<'a, S> {
         self.wait(Stage::Published)?;
         let round = self.round();
         let board = &self.group.board;
-        if (0..self.world()).all(|peer| board.call(peer, round) == self.call) {
+        self.compare(|peer| board.call(peer, round))
+    }
+
+    /// Fails where calls differ.
+    pub(crate) fn compare(&self, call: impl Fn(usize) -> Call) -> Result<()> {
+        if (0..self.world()).all(|peer| call(peer) == self.call) {
             return Ok(());
         }
-        let calls: Vec<Call> = (0..self.world()).map(|peer| board.call(peer, round)).collect();
+        let calls: Vec<Call> = (0..self.world()).map(call).collect();
         Err(self.fail(mismatch(&calls, &self.group.members, self.operation)))
     }
 
@@ -159,7 +164,7 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Adds what this rank took from a peer.
-    pub(super) fn took<T: Element>(&mut self, peer: usize, elements: usize) {
+    pub(crate) fn took<T: Element>(&mut self, peer: usize, elements: usize) {
         let bytes = (elements * size_of::<T>()) as u64;
         let [own, peer] = [self.me, peer].map(|position| self.group.members[position]);
         if own == peer {
@@ -171,25 +176,25 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Ends the operation well.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         let (waited, total) = (self.waited.get(), self.began.elapsed());
         self.meters.add(self.operation, Took { waited, total, ..self.took });
     }
 
     /// Fails the world with an error of this rank and returns it.
-    pub(super) fn refuse(&self, error: Error) -> Error {
+    pub(crate) fn refuse(&self, error: Error) -> Error {
         let reason = error.to_string();
         let failure = self.world.own_failure(FailureKind::Error, self.rank(), &reason);
         self.world.fail(failure);
         error
     }
 
-    fn rank(&self) -> usize {
+    pub(super) fn rank(&self) -> usize {
         self.group.members[self.me]
     }
 
     /// Fails the world unless it has failed before; the error says what happened first.
-    fn fail(&self, failure: Failure) -> Error {
+    pub(super) fn fail(&self, failure: Failure) -> Error {
         self.world.error(self.operation, self.rank(), self.world.fail(failure))
     }
 
