@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "engine.h"
-#include "shim.h"
+#include "simt_launch.h"
 
 namespace driver {
 namespace {
@@ -145,7 +145,7 @@ int allocate(Lock& lock, Device& device, Pool* pool, size_t bytes, uint64_t* add
         if (pool->used > pool->high) pool->high = pool->used;
     }
     *address = enter_allocation(memory, bytes, mapped, &device, pool, accounted);
-    if (simt_counts && simt_counts()) simt_count_region(memory, bytes);
+    if (simt_counts()) simt_count_region(memory, bytes);
     return kOk;
 }
 
@@ -169,7 +169,7 @@ int release(uint64_t address, bool host) {
     live().erase(found);
     if (allocation.device) allocation.device->used -= allocation.accounted;
     if (allocation.pool) allocation.pool->used -= allocation.accounted;
-    if (allocation.device && simt_counts && simt_counts()) simt_uncount_region(reinterpret_cast<void*>(address));
+    if (allocation.device && simt_counts()) simt_uncount_region(reinterpret_cast<void*>(address));
     keep_freed(allocation);
     return kOk;
 }

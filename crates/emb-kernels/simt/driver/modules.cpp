@@ -8,7 +8,7 @@
 #include "engine.h"
 #include "memory.h"
 #include "nvrtc.h"
-#include "shim.h"
+#include "simt_launch.h"
 
 using namespace driver;
 
@@ -159,7 +159,7 @@ DRIVER_API int cuFuncSetAttribute(Function* function, int attribute, int value) 
     if (attribute == 8) {
         if (value < 0 || static_cast<size_t>(value) > kSharedOptIn) return kInvalidValue;
         function->shared_allowed = static_cast<size_t>(value);
-        if (simt_allow_shared) simt_allow_shared(function->name.c_str(), static_cast<size_t>(value));
+        simt_allow_shared(function->name.c_str(), static_cast<size_t>(value));
     }
     return kOk;
 }

@@ -100,8 +100,10 @@ void* enter_comm(const std::shared_ptr<Comm>& comm) {
 void forget_comm(void* handle) { comms().erase(handle); }
 
 void fail_comm(Comm& comm, Result result, const std::string& message) {
+    // What follows from the first failure is not told.
+    if (comm.failure != kSuccess) return;
     say("nccl rank %d of %d on device %d: %s", comm.rank, comm.clique->ranks, comm.device->ordinal, message.c_str());
-    if (comm.failure == kSuccess) comm.failure = result;
+    comm.failure = result;
     comm.last_error = message;
     if (!comm.aborted) comm.device->failed_comms.insert(&comm);
 }

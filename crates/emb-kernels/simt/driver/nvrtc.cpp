@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "codes.h"
-#include "shim.h"
+#include "simt_launch.h"
 #include "state.h"
 
 namespace driver {
@@ -105,13 +105,13 @@ std::string compiled_object(const char* image) {
 }
 
 void* load_object(const std::string& path) {
-    void* object = simt_load ? simt_load(path.c_str()) : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!object) say("%s does not load: %s", path.c_str(), simt_error ? simt_error() : dlerror());
+    void* object = simt_load(path.c_str());
+    if (!object) say("%s does not load: %s", path.c_str(), simt_error());
     return object;
 }
 
 void unload_object(void* object) {
-    if (simt_unload) simt_unload(object);
+    simt_unload(object);
 }
 
 }  // namespace driver
