@@ -135,11 +135,11 @@ __device__ __forceinline__ void sum_columns(const Part& part, uint32_t count, co
     }
 }
 
-// As `sum_columns`, with as wide loads as the rows of a table of `dim` columns allow.
+// As `sum_columns`, with as wide loads as `dim` and the address of the sum allow.
 template <typename Find>
 __device__ __forceinline__ void sum_row(const Part& part, uint32_t count, const Find& find,
                                         float bound, uint32_t dim, float* out) {
-    if (dim % 4 == 0) {
+    if (dim % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0) {
         sum_columns<4>(part, count, find, bound, dim, out);
     } else {
         sum_columns<1>(part, count, find, bound, dim, out);

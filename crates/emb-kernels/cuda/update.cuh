@@ -32,7 +32,7 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 40, "as in update.rs");
 
-constexpr unsigned kUpdateThreads = 256;
+constexpr unsigned kUpdateThreads = 128;
 constexpr unsigned kUpdateWarps = kUpdateThreads / kWarp;
 // Floats of a warp's stage in shared memory: dims up to 512 of one row, or 16 a lane.
 constexpr unsigned kStage = 512;
@@ -168,7 +168,7 @@ __device__ __forceinline__ void measure_rows(const Table* tables, const RuleReco
 // has a run's statistic each, or is null where rows are whole; `far` has a stage for each part of
 // the grid where a dim is above 512, else it is null.
 #define EMB_UPDATE(NAME, RULE, DTYPE, T)                                                           \
-    extern "C" __global__ void __launch_bounds__(emb::kUpdateThreads)                              \
+    extern "C" __global__ void __launch_bounds__(emb::kUpdateThreads, 5)                           \
         emb_update_##NAME##_##DTYPE(                                                               \
             const emb::Table* __restrict__ tables, const emb::RuleRecord* __restrict__ rules,      \
             const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,             \
