@@ -4,6 +4,8 @@
 mod assert_json;
 mod bench;
 mod check;
+mod columns;
+mod kernels;
 mod layers;
 mod markdown;
 mod masked;
@@ -41,6 +43,8 @@ enum Command {
         /// Names of benches; all without.
         names: Vec<String>,
     },
+    /// Builds the fat binary of the CUDA kernels; needs neither a GPU nor a toolkit.
+    Kernels(kernels::Options),
     /// Checks values in the last JSON object of a file.
     AssertJson {
         /// A program's output: JSON lines, perhaps between other lines.
@@ -71,6 +75,13 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Layers => violation::report("layers", &layers::check(&workspace)?),
         Command::Tidy => violation::report("tidy", &tidy::check(&workspace)?),
         Command::Bench { names } => bench::run(&workspace, &names),
+        Command::Kernels(options) => kernels::run(&workspace, &options),
         Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
     }
+}
+
+/// Writes to standard output: results alone go there, what a chore says on its way does not.
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
