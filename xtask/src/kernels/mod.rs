@@ -16,12 +16,15 @@ use crate::workspace::Workspace;
 use clap::Args;
 use compile::Build;
 use sources::Sources;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use toolkit::Toolkit;
 
-/// Folder of the fat binary and its manifest, from the workspace's root.
-const FOLDER: &str = "target/kernels";
+/// Where parts are made, from the workspace's root.
+const PARTS: &str = "target/kernel-parts";
+
+/// The fat binary and what is in it. Builds of the crates watch this folder, so it holds nothing
+/// else, and what did not change is not written.
 pub(crate) const IMAGE: &str = "target/kernels/emb.fatbin";
 const MANIFEST: &str = "target/kernels/emb.json";
 
@@ -47,19 +50,27 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
     let toolkit = Toolkit::find(workspace, options.nvcc.as_deref())?;
     eprintln!("nvcc {} at {}", toolkit.version, toolkit.nvcc().display());
     let found = start.elapsed().as_secs_f64();
-    let folder = workspace.root().join(FOLDER);
-    let build = Build::run(&toolkit, &sources, &folder)?;
+    let build = Build::run(&toolkit, &sources, &workspace.root().join(PARTS))?;
     let built = start.elapsed().as_secs_f64() - found;
     if options.check_reproducible {
         reproducible::check(workspace, &toolkit, &sources, &build)?;
         eprintln!("a second build, from a copy elsewhere, has the same bytes");
     }
     let manifest = report::manifest(&toolkit, &build);
-    std::fs::write(workspace.root().join(IMAGE), &build.image)?;
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
-    std::fs::write(workspace.root().join(MANIFEST), &text)?;
+    write(&workspace.root().join(IMAGE), &build.image)?;
+    write(&workspace.root().join(MANIFEST), text.as_bytes())?;
     let printed = if options.json { text } else { report::table(&build, IMAGE) };
     crate::print(&printed)?;
     eprintln!("compiler ready after {found:.1} s, built in {built:.1} s");
     Ok(())
+}
+
+/// Writes a file that is not yet the same.
+fn write(file: &Path, content: &[u8]) -> Result<(), Failure> {
+    if std::fs::read(file).is_ok_and(|old| old == content) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(file.parent().ok_or("a file in no folder")?)?;
+    Ok(std::fs::write(file, content)?)
 }

@@ -7,7 +7,7 @@ use crate::Failure;
 use crate::workspace::Workspace;
 
 /// Where the second build has its sources and its working directory, from the workspace's root.
-const ELSEWHERE: &str = "target/kernels/elsewhere";
+const ELSEWHERE: &str = "target/kernel-parts/elsewhere";
 
 /// Builds once more from a copy of the sources in another folder, and compares the bytes.
 pub(crate) fn check(
