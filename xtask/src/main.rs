@@ -9,6 +9,7 @@ mod kernels;
 mod layers;
 mod markdown;
 mod masked;
+mod simt;
 mod tidy;
 mod violation;
 mod workspace;
@@ -45,6 +46,8 @@ enum Command {
     },
     /// Builds the fat binary of the CUDA kernels; needs neither a GPU nor a toolkit.
     Kernels(kernels::Options),
+    /// Runs the CUDA kernels and all that calls them on the CPU, over a shim and a fake driver.
+    TestSimt(simt::Options),
     /// Checks values in the last JSON object of a file.
     AssertJson {
         /// A program's output: JSON lines, perhaps between other lines.
@@ -76,6 +79,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Tidy => violation::report("tidy", &tidy::check(&workspace)?),
         Command::Bench { names } => bench::run(&workspace, &names),
         Command::Kernels(options) => kernels::run(&workspace, &options),
+        Command::TestSimt(options) => simt::run(&workspace, &options),
         Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
     }
 }
