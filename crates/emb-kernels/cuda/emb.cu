@@ -25,6 +25,9 @@
 #if __has_include("keys.cu")
 #include "keys.cu"
 #endif
+#if __has_include("runs.cu")
+#include "runs.cu"
+#endif
 #if __has_include("update.cu")
 #include "update.cu"
 #endif

@@ -19,8 +19,8 @@ pub(crate) const NVCC_FLAGS: [&str; 4] = ["-O3", "-std=c++17", "-fmad=false", "-
 /// Spills are errors.
 pub(crate) const PTXAS_FLAGS: [&str; 6] =
     ["-O3", "-v", "-warn-spills", "-Werror", "--fmad", "false"];
-/// Measured: a sixth of the size without compression, and half of what the default leaves.
-pub(crate) const FATBINARY_FLAGS: [&str; 3] = ["-64", "--compress-all", "--compress-mode=size"];
+/// Measured over 56 kernels: 0.8 of 5.8 MB are left; 1.0 by the default mode, 1.8 by that for speed.
+pub(crate) const FATBINARY_FLAGS: [&str; 2] = ["-64", "--compress-mode=size"];
 
 /// A finished build.
 #[derive(Debug)]
