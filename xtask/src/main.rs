@@ -5,6 +5,7 @@ mod assert_json;
 mod bench;
 mod check;
 mod columns;
+mod gpu;
 mod kernels;
 mod layers;
 mod markdown;
@@ -48,6 +49,8 @@ enum Command {
     Kernels(kernels::Options),
     /// Runs the CUDA kernels and all that calls them on the CPU, over a shim and a fake driver.
     TestSimt(simt::Options),
+    /// Prepares a folder of tests and benches for a machine with a GPU, or rehearses it here.
+    TestGpu(gpu::Options),
     /// Checks values in the last JSON object of a file.
     AssertJson {
         /// A program's output: JSON lines, perhaps between other lines.
@@ -80,6 +83,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench { names } => bench::run(&workspace, &names),
         Command::Kernels(options) => kernels::run(&workspace, &options),
         Command::TestSimt(options) => simt::run(&workspace, &options),
+        Command::TestGpu(options) => gpu::run(&workspace, &options),
         Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
     }
 }

@@ -5,27 +5,27 @@
 //! that do not wait, collectives that do not match.
 
 mod compiler;
+mod machine;
 mod plan;
 mod step;
-mod targets;
+pub(crate) mod targets;
 
 use crate::Failure;
 use crate::workspace::Workspace;
 use clap::Args;
-use plan::{Flavour, Part, Schedule};
-use std::path::PathBuf;
-use std::process::Command;
+pub(crate) use machine::Machine;
+use plan::Part;
+pub(crate) use plan::{Flavour, Schedule};
 use std::time::Instant;
 use step::{Outcome, Step};
-pub(crate) use targets::{Executable, Target};
+use targets::{Executable, Target};
 
 /// Scripts that build and run what is C++, from the workspace's root.
 const KERNELS: &str = "crates/emb-kernels/simt/tests/run.sh";
-const DRIVER: &str = "crates/emb-kernels/simt/driver/build.sh";
 const DRIVER_TESTS: &str = "crates/emb-kernels/simt/driver/tests/run.sh";
 
-/// Where the fake libraries are put.
-const LIBRARIES: &str = "target/simt/lib";
+/// Where they build, from the workspace's root.
+const OUT: &str = "target/simt";
 
 /// Seconds after which a step has failed: several times what the slowest takes on two cores.
 const LIMIT: u64 = 600;
@@ -57,8 +57,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
         return crate::print(&format!("test-simt: skipped: {reason}\n"));
     }
     let parts: Vec<Part> = options.only.map_or_else(|| Part::ALL.to_vec(), |part| vec![part]);
-    let mut outcomes = Vec::new();
-    scripts(workspace, options, &parts, &mut outcomes)?;
+    let steps = scripts(workspace, options, &parts);
+    let mut outcomes = step::run_all(steps, &step::logs(workspace.root()))?;
     if parts.iter().any(|part| part.is_crate()) {
         suites(workspace, options, &parts, &mut outcomes)?;
     }
@@ -72,28 +72,22 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
 }
 
 /// What is C++: the kernels alone in every flavour, then the fake driver alone.
-fn scripts(
-    workspace: &Workspace,
-    options: &Options,
-    parts: &[Part],
-    outcomes: &mut Vec<Outcome>,
-) -> Result<(), Failure> {
-    let mut run = |part: Part, way: &str, script: &str, arguments: &[&str]| {
+fn scripts(workspace: &Workspace, options: &Options, parts: &[Part]) -> Vec<Step> {
+    let step = |part: Part, script: &str, flavour: Flavour| {
         let mut command = workspace.command("bash");
-        command.arg(script).args(arguments);
-        let (part, way) = (part.name().to_owned(), way.to_owned());
-        let step = Step { part, way, command, limit: LIMIT };
-        step.run(&step::logs(workspace.root())).map(|outcome| outcomes.push(outcome))
+        command.arg(script).arg(workspace.root().join(OUT).join(part.name())).arg(flavour.name());
+        let (part, way) = (part.name().to_owned(), flavour.name().to_owned());
+        Step { part, way, command, limit: LIMIT }
     };
+    let mut steps = Vec::new();
     if parts.contains(&Part::Kernels) {
-        for flavour in options.flavour.each() {
-            run(Part::Kernels, flavour.name(), KERNELS, &[flavour.name()])?;
-        }
+        let flavours = options.flavour.each();
+        steps.extend(flavours.into_iter().map(|flavour| step(Part::Kernels, KERNELS, flavour)));
     }
     if parts.contains(&Part::Driver) {
-        run(Part::Driver, "plain", DRIVER_TESTS, &[])?;
+        steps.push(step(Part::Driver, DRIVER_TESTS, options.flavour.of_libraries()));
     }
-    Ok(())
+    steps
 }
 
 /// What is Rust: the suites of the crates over the fake driver, under every schedule.
@@ -103,7 +97,7 @@ fn suites(
     parts: &[Part],
     outcomes: &mut Vec<Outcome>,
 ) -> Result<(), Failure> {
-    let machine = Machine::build(workspace)?;
+    let machine = Machine::build(workspace, options.flavour.of_libraries())?;
     let wanted = |target: &Target| {
         let part = parts.iter().find(|part| part.name() == target.package);
         target.kind == "test" && part.is_some_and(|part| part.is_crate())
@@ -116,7 +110,7 @@ fn suites(
         if of_part.is_empty() {
             outcomes.push(Outcome::skipped(part.name(), "no test of it needs a device"));
         }
-        for schedule in plan::schedules(options.schedules as usize) {
+        for schedule in plan::schedules(part.schedules(options.schedules as usize)) {
             for program in &of_part {
                 let step = machine.step(*part, schedule, program);
                 outcomes.push(step.run(&step::logs(workspace.root()))?);
@@ -124,42 +118,4 @@ fn suites(
         }
     }
     Ok(())
-}
-
-/// The fake libraries, and an image of kernels for them.
-pub(crate) struct Machine {
-    libraries: PathBuf,
-    image: PathBuf,
-}
-
-impl Machine {
-    /// Builds the libraries with the kernels in them.
-    pub(crate) fn build(workspace: &Workspace) -> Result<Self, Failure> {
-        let libraries = workspace.root().join(LIBRARIES);
-        std::fs::create_dir_all(&libraries)?;
-        let mut command = workspace.command("bash");
-        let status = command.arg(DRIVER).arg(&libraries).status()?;
-        if !status.success() {
-            return Err(format!("{DRIVER} failed: {status}").into());
-        }
-        // The fake driver has the kernels in itself: all it asks of an image is to look like one.
-        let image = libraries.join("image.ptx");
-        std::fs::write(&image, "// The kernels are in the driver.\n.version 9.0\n.target sm_80\n")?;
-        Ok(Self { libraries, image })
-    }
-
-    /// Lets a command find the fake libraries before any that are real.
-    pub(crate) fn prepare(&self, command: &mut Command, schedule: Schedule, devices: u32) {
-        command.env("LD_LIBRARY_PATH", &self.libraries).env("EMB_KERNELS", &self.image);
-        command.env("SIMT_SCHEDULE", schedule.kind).env("SIMT_SEED", schedule.seed.to_string());
-        command.env("SIMT_DEVICES", devices.to_string());
-    }
-
-    fn step(&self, part: Part, schedule: Schedule, program: &Executable) -> Step {
-        let mut command = Command::new(&program.file);
-        command.current_dir(&program.folder);
-        self.prepare(&mut command, schedule, part.devices());
-        let part = format!("{} {}", part.name(), program.target.name);
-        Step { part, way: schedule.name(), command, limit: LIMIT }
-    }
 }

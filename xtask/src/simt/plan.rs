@@ -37,6 +37,12 @@ impl Part {
         !matches!(self, Self::Kernels | Self::Driver)
     }
 
+    /// Schedules of those asked for that it runs under: a training run takes long, and meets many
+    /// orders by itself.
+    pub(crate) fn schedules(self, asked: usize) -> usize {
+        if self == Self::EmbDlrm { asked.div_ceil(3) } else { asked }
+    }
+
     /// Fake devices that its tests see.
     pub(crate) fn devices(self) -> u32 {
         if matches!(self, Self::EmbComm | Self::EmbDlrm) { 4 } else { 1 }
@@ -54,6 +60,8 @@ pub(crate) enum Flavour {
     Tsan,
     /// Counting bytes moved.
     Count,
+    /// With the portable switch between fibers.
+    Ucontext,
     /// One after the other.
     All,
 }
@@ -62,7 +70,7 @@ impl Flavour {
     /// Flavours that this one stands for.
     pub(crate) fn each(self) -> Vec<Self> {
         match self {
-            Self::All => vec![Self::Plain, Self::Asan, Self::Tsan, Self::Count],
+            Self::All => vec![Self::Plain, Self::Asan, Self::Tsan, Self::Count, Self::Ucontext],
             one => vec![one],
         }
     }
@@ -74,7 +82,25 @@ impl Flavour {
             Self::Asan => "asan",
             Self::Tsan => "tsan",
             Self::Count => "count",
+            Self::Ucontext => "ucontext",
             Self::All => "all",
+        }
+    }
+}
+
+impl Flavour {
+    /// The one of the fake libraries: sanitizers reach the crates' suites where asked for alone,
+    /// because a suite takes many times as long.
+    pub(crate) fn of_libraries(self) -> Self {
+        if matches!(self, Self::Asan | Self::Tsan) { self } else { Self::Plain }
+    }
+
+    /// Library of its sanitizer.
+    pub(crate) fn sanitizer(self) -> Option<&'static str> {
+        match self {
+            Self::Asan => Some("libasan.so"),
+            Self::Tsan => Some("libtsan.so"),
+            _ => None,
         }
     }
 }
@@ -116,7 +142,7 @@ mod tests {
 
     #[test]
     fn all_flavours_are_each_of_them() {
-        assert_eq!(Flavour::All.each().len(), 4);
+        assert_eq!(Flavour::All.each().len(), 5);
         assert_eq!(Flavour::Tsan.each(), [Flavour::Tsan]);
     }
 }

@@ -5,6 +5,7 @@ use crate::columns::{Align::Left, Align::Right, lines};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Lines of a failed step's log that are shown.
@@ -48,6 +49,7 @@ impl Step {
         let failure = self.wait(start)?;
         let seconds = start.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
+        let failure = failure.or_else(|| skipped(&text));
         if let Some(failure) = &failure {
             let from = text.lines().count().saturating_sub(SHOWN);
             text.lines().skip(from).for_each(|line| eprintln!("    {line}"));
@@ -91,14 +93,44 @@ impl Outcome {
     }
 }
 
+/// Runs steps, as many at a time as there are processors; outcomes are in the order of the steps.
+pub(crate) fn run_all(steps: Vec<Step>, logs: &Path) -> Result<Vec<Outcome>, Failure> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting = Mutex::new(steps.into_iter().enumerate());
+    let take = || waiting.lock().ok().and_then(|mut waiting| waiting.next());
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, step)) = take() {
+            done.push((index, step.run(logs).map_err(|failure| failure.to_string())));
+        }
+        done
+    };
+    let mut done: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().flat_map(join).collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, outcome)| outcome.map_err(Failure::from)).collect()
+}
+
+/// Why a test that passed has shown nothing: the machine it asks for was there.
+fn skipped(log: &str) -> Option<String> {
+    log.lines().find(|line| line.starts_with("skipped: ")).map(str::to_owned)
+}
+
 /// Sum of what the programs of a log say they passed: `test result: ok. 12 passed; ...`, or a line
-/// that begins with `passed 12`.
+/// a test, with a cell that begins with `ok: `.
 fn passed(log: &str) -> Option<u64> {
     let of_line = |line: &str| {
+        if line.split("  ").any(|cell| cell.starts_with("ok: ")) {
+            return Some(1);
+        }
         let rust = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "));
-        let rust = rust.and_then(|(_, rest)| rest.split_once(" passed")).map(|(count, _)| count);
-        let plain = line.strip_prefix("passed ").and_then(|rest| rest.split(' ').next());
-        rust.or(plain)?.trim().parse::<u64>().ok()
+        let (count, _) = rust?.1.split_once(" passed")?;
+        count.parse::<u64>().ok()
     };
     log.lines().filter_map(of_line).fold(None, |sum, count| Some(sum.unwrap_or(0) + count))
 }
@@ -136,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_or_does_not_end_is_told() {
-        let fine = run("echo passed 3 of 3", 60);
-        assert_eq!((fine.tests, fine.failure), (Some(3), None));
+        let fine = run("echo 'a  plain  ok: 3 kernels'", 60);
+        assert_eq!((fine.tests, fine.failure), (Some(1), None));
         let failed = run("echo no; exit 3", 61);
         assert_eq!(failed.failure.as_deref(), Some("exit status: 3"));
         let slow = run("exec sleep 60", 0);
@@ -147,9 +179,32 @@ mod tests {
     #[test]
     fn tests_that_passed_are_added_up() {
         let log = "running 2 tests\ntest result: ok. 2 passed; 0 failed; 1 ignored\n\
-            test result: FAILED. 1 passed; 1 failed\npassed 4 kernels\npassed by\n";
-        assert_eq!(passed(log), Some(7));
+            test result: FAILED. 1 passed; 1 failed\nsort  plain  1.0  0.1  ok: 4 sizes\nok: no\n";
+        assert_eq!(passed(log), Some(5));
         assert_eq!(passed("nothing"), None);
+    }
+
+    #[test]
+    fn a_test_that_skips_itself_has_failed() {
+        let skipped = run("echo 'skipped: no driver'; echo test result: ok. 1 passed", 62);
+        assert_eq!(skipped.failure.as_deref(), Some("skipped: no driver"));
+    }
+
+    #[test]
+    fn steps_at_once_are_told_in_their_order() {
+        let step = |way: &str, script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Step { part: "part".to_owned(), way: way.to_owned(), command, limit: 60 }
+        };
+        let logs = std::env::temp_dir().join(format!("emb-steps-{}", std::process::id()));
+        let steps = vec![step("first", "sleep 0.1"), step("second", ":"), step("third", "exit 1")];
+        let outcomes = run_all(steps, &logs).expect("sh is there");
+        std::fs::remove_dir_all(&logs).expect("it is ours");
+        let ways: Vec<&str> = outcomes.iter().map(|outcome| outcome.way.as_str()).collect();
+        assert_eq!(ways, ["first", "second", "third"]);
+        let failed: Vec<bool> = outcomes.iter().map(Outcome::failed).collect();
+        assert_eq!(failed, [false, false, true]);
     }
 
     #[test]

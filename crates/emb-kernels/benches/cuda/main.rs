@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p emb-kernels --features cuda --bench cuda -- [--tiny] [--device N] [--seconds S]
-//!     [--json FILE] [--torch FILE] [--describe]
+//!     [--json FILE] [--torch FILE] [--describe] [--step-shape]
 //! ```
 //!
 //! Rates are of these bytes; ids, rows and outputs are counted as the GPU must move them once:
@@ -18,7 +18,7 @@
 //! memory. Between two samples the cache is emptied by writing over it. Times are the GPU's own.
 //!
 //! `--torch` names what `torch_bag.py` printed for the cell `step`: PyTorch's time stands beside it.
-//! `--describe` names the device and ends. `--tiny` is to see that everything runs; its figures
+//! `--describe` names the device and ends; `--step-shape` names what `torch_bag.py` must be given. `--tiny` is to see that everything runs; its figures
 //! mean nothing.
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -51,6 +51,11 @@ fn main() -> Result<()> {
     }
     let (free, _) = device.memory()?;
     let sizes = Sizes::of(options.tiny, free);
+    if options.step_shape {
+        let Shape { rows, dim, batch, ids, .. } = sizes.step;
+        println!("{rows} {dim} {batch} {ids}");
+        return Ok(());
+    }
     let mut clock = Clock::new(&device, &sizes, &options)?;
     machine::copies(&device, &sizes, &mut clock, &mut report)?;
     machine::products(&device, &sizes, &mut clock, &mut report)?;

@@ -18,6 +18,8 @@ pub(crate) struct Options {
     pub(crate) torch: Option<PathBuf>,
     /// Say what the device is, and end.
     pub(crate) describe: bool,
+    /// Say rows, dim, batch and ids of the cell `step`, and end.
+    pub(crate) step_shape: bool,
 }
 
 impl Options {
@@ -34,6 +36,7 @@ impl Options {
                 "--json" => options.json = Some(value()?.into()),
                 "--torch" => options.torch = Some(value()?.into()),
                 "--describe" => options.describe = true,
+                "--step-shape" => options.step_shape = true,
                 // Cargo adds this.
                 "--bench" => {}
                 other => return Err(format!("{other} is no option of this bench").into()),
