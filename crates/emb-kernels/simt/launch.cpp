@@ -107,8 +107,7 @@ void run_blocks(Launch& launch, const BlockOrder& blocks) {
     Worker* worker = Workers::all().borrow();
     worker->launch = &launch;
     worker->threads = launch.block.x * launch.block.y * launch.block.z;
-    // One more than there are threads, so that they change places from block to block.
-    prepare_fibers(*worker, worker->threads < kBlockThreads ? worker->threads + 1 : kBlockThreads);
+    prepare_fibers(*worker);
     begin_shared(*worker);
     begin_launch_order(*worker);
     begin_launch_count(launch.kernel->kernel.name);
