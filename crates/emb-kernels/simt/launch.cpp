@@ -144,6 +144,7 @@ int simt_launch(const char* name, unsigned grid_x, unsigned grid_y, unsigned gri
     const BlockOrder blocks(launch);
     uint64_t threads = number_from("SIMT_THREADS", 1);
     if (threads > launch.blocks) threads = launch.blocks;
+    if (counts_unique()) threads = 1;  // what two threads touch is one set then
     std::vector<std::thread> others;
     for (uint64_t i = 1; i < threads; ++i) {
         others.emplace_back([&launch, &blocks] { run_blocks(launch, blocks); });

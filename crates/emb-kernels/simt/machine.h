@@ -162,6 +162,7 @@ void* take_fresh(Worker& worker, size_t bytes);
 // counter.cpp
 void begin_launch_count(const char* kernel);
 void end_launch_count();
+bool counts_unique();
 
 // registry.cpp
 Registration* find_kernel(const char* name);
