@@ -139,7 +139,7 @@ impl Device {
         Module::new(self, image)
     }
 
-    /// Makes this device's context that of the calling thread, for calls of other libraries.
+    /// Makes this device's context that of the calling thread, for calls that are not of this crate.
     ///
     /// # Errors
     /// The driver fails.
