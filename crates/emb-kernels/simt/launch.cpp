@@ -107,8 +107,7 @@ void run_blocks(Launch& launch, const BlockOrder& blocks) {
     Worker* worker = Workers::all().borrow();
     worker->launch = &launch;
     worker->threads = launch.block.x * launch.block.y * launch.block.z;
-    // One more than there are threads, so that they change places from block to block.
-    prepare_fibers(*worker, worker->threads < kBlockThreads ? worker->threads + 1 : kBlockThreads);
+    prepare_fibers(*worker);
     begin_shared(*worker);
     begin_launch_order(*worker);
     begin_launch_count(launch.kernel->kernel.name);
@@ -145,6 +144,7 @@ int simt_launch(const char* name, unsigned grid_x, unsigned grid_y, unsigned gri
     const BlockOrder blocks(launch);
     uint64_t threads = number_from("SIMT_THREADS", 1);
     if (threads > launch.blocks) threads = launch.blocks;
+    if (counts_unique()) threads = 1;  // what two threads touch is one set then
     std::vector<std::thread> others;
     for (uint64_t i = 1; i < threads; ++i) {
         others.emplace_back([&launch, &blocks] { run_blocks(launch, blocks); });

@@ -86,7 +86,7 @@ run_flavour() {
         fi
         built=$(seconds "$start")
         start=$EPOCHREALTIME
-        if ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+        if ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 UBSAN_OPTIONS=print_stacktrace=1 \
             "$folder/$name" >"$folder/$name.log" 2>&1; then
             ran=$(seconds "$start")
             row "$name" "$flavour" "$built" "$ran" "ok: $(tail -n 1 "$folder/$name.log")"
