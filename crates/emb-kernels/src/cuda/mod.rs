@@ -21,6 +21,7 @@ mod dense;
 mod descriptors;
 mod gather;
 mod gemm;
+mod graph;
 mod ids;
 mod interaction;
 mod keys;
@@ -39,5 +40,6 @@ mod update;
 mod weights;
 
 pub use backend::Cuda;
+pub use graph::{Graph, Graphs};
 pub use options::{CudaOptions, Precision};
 pub use table::CudaTables;
