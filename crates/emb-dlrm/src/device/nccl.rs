@@ -1,0 +1,1 @@
+//! Ranks on GPUs that meet by NCCL.
