@@ -1,6 +1,6 @@
 //! Devices and transports as types: [`Machine`], [`with_machine`].
 
-use super::{cuda, nccl};
+use super::{gpus, nccl};
 use crate::config::{Config, DeviceKind, TransportKind};
 use crate::{Error, Result};
 use emb_comm::{Collective, Local};
@@ -35,7 +35,7 @@ pub(crate) trait Work {
 pub(crate) fn with_machine<W: Work>(config: &Config, work: W) -> Result<W::Output> {
     match (config.device.kind, config.device.transport) {
         (DeviceKind::Cpu | DeviceKind::Auto, _) => work.on(&Processor { threads: config.threads }),
-        (DeviceKind::Cuda, TransportKind::Local) => cuda::with_local(&config.device, work),
+        (DeviceKind::Cuda, TransportKind::Local) => gpus::with_local(config, work),
         (DeviceKind::Cuda, TransportKind::Nccl) => nccl::with_nccl(config, work),
     }
 }
@@ -57,6 +57,12 @@ impl Machine for Processor {
     fn connect(&self, threads: &mut Local, _backend: &Cpu) -> Result<Local> {
         all(threads)
     }
+}
+
+/// Ranks of a configuration, at least 1.
+#[cfg(feature = "cuda")]
+pub(super) fn world(config: &Config) -> usize {
+    config.ranks.as_ref().map_or(1, crate::config::Ranks::world)
 }
 
 /// All ranks once more.

@@ -9,11 +9,13 @@ mod cuda;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_cuda.rs"]
 mod cuda;
+#[cfg(all(feature = "data", feature = "cuda"))]
+mod gpus;
+#[cfg(all(feature = "data", not(feature = "cuda")))]
+#[path = "no_gpus.rs"]
+mod gpus;
 #[cfg(feature = "data")]
 mod machine;
-#[cfg(feature = "nccl")]
-mod nccl;
-#[cfg(not(feature = "nccl"))]
 #[path = "no_nccl.rs"]
 mod nccl;
 

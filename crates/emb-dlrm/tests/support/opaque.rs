@@ -44,7 +44,7 @@ fn held<T>(matrix: Mat<Held<'_, T>>) -> Mat<&mut [T]> {
     Mat::with_stride(matrix.data.0, matrix.rows, matrix.cols, matrix.stride)
 }
 
-fn ids<'a>(batch: JaggedView<'a, Opaque>) -> JaggedView<'a, Cpu> {
+fn ids(batch: JaggedView<'_, Opaque>) -> JaggedView<'_, Cpu> {
     let JaggedView { names, batch, len, offsets, values, weights } = batch;
     let weights = weights.map(|weights| weights.0);
     JaggedView { names, batch, len, offsets: offsets.0, values: values.0, weights }

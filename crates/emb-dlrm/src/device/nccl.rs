@@ -1,1 +1,0 @@
-//! Ranks on GPUs that meet by NCCL.
