@@ -139,8 +139,11 @@ impl Device {
         Module::new(self, image)
     }
 
-    /// Makes this device's context that of the calling thread.
-    pub(crate) fn bind(&self) -> Result<()> {
+    /// Makes this device's context that of the calling thread, for calls that are not of this crate.
+    ///
+    /// # Errors
+    /// The driver fails.
+    pub fn bind(&self) -> Result<()> {
         // SAFETY: the context lives as long as this.
         unsafe { result::ctx::set_current(self.0.context) }.named("cuCtxSetCurrent")
     }

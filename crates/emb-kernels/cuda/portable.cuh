@@ -16,6 +16,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define EMB_SHARED_ARRAY(T, NAME, ...) __shared__ T NAME __VA_ARGS__
+#define EMB_DYNAMIC_SHARED(T, NAME)                                  \
+    extern __shared__ __align__(16) unsigned char emb_dynamic_bytes[]; \
+    T* const NAME = reinterpret_cast<T*>(emb_dynamic_bytes)
 #define EMB_KERNEL(NAME)
 #endif
 

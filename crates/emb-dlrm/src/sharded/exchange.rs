@@ -14,6 +14,13 @@ pub struct Exchanged {
     pub(super) trip: Lent<Trip>,
 }
 
+impl Exchanged {
+    /// Samples and ids of the batch.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.trip.batch, self.trip.offsets.last().map_or(0, |&ids| ids as usize))
+    }
+}
+
 impl Routed {
     /// Sends the ids to their owners.
     ///

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Builds and runs the kernel tests of this folder on the SIMT shim, and prints a table.
+#
+#   run.sh OUT_DIR [plain|asan|tsan|count|ucontext|all] [part of a file's name]
+#
+# The compiler is $CXX, else g++, else clang++; flags of the flavours are told in ../README.md.
+# Exits with 1 if a test does not build or fails (one that does not catch a planted defect fails).
+
+set -u
+out=${1:?usage: run.sh OUT_DIR [FLAVOUR] [NAME]}
+wanted=${2:-plain}
+part=${3:-}
+simt=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+crates=$(cd "$simt/../.." && pwd)
+
+cxx=${CXX:-}
+[ -n "$cxx" ] || cxx=$(command -v g++ || command -v clang++ || true)
+if [ -z "$cxx" ] || ! command -v "$cxx" >/dev/null; then
+    echo "skipped: no C++ compiler (${CXX:-g++, clang++}) on this machine"
+    exit 0
+fi
+
+common="-std=c++17 -g -Wall -Wno-unknown-pragmas -ffp-contract=off -fno-omit-frame-pointer -DEMB_HOST_SIM
+    -I$simt -I$simt/tests -I$crates/emb-kernels/cuda -I$crates/emb-optim/cuda"
+
+# Sets the flags of kernels (with their tests), of the runtime and of the link.
+flags() {
+    link="-rdynamic"
+    case $1 in
+    plain) kernel="-O1" runtime="-O2" ;;
+    ucontext) kernel="-O1 -DSIMT_UCONTEXT" runtime="-O2 -DSIMT_UCONTEXT" ;;
+    asan)
+        kernel="-O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+        runtime=$kernel
+        link="$link -fsanitize=address,undefined"
+        ;;
+    tsan)
+        kernel="-O1 -fsanitize=thread -DSIMT_TSAN" runtime="-O2 -DSIMT_TSAN"
+        link="$link -fsanitize=thread"
+        ;;
+    count) kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT" ;;
+    *)
+        echo "no flavour is named $1"
+        exit 2
+        ;;
+    esac
+}
+
+seconds() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'; }
+
+# Whether $1 is older than any source that the tests are made of.
+stale() {
+    [ ! -e "$1" ] || [ -n "$(find "$simt" "$crates/emb-kernels/cuda" "$crates/emb-optim/cuda" \
+        -newer "$1" \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) \
+        -print -quit 2>/dev/null)" ]
+}
+
+failures=0
+run_flavour() {
+    local flavour=$1 folder="$out/$1" source object name built start ran
+    flags "$flavour"
+    mkdir -p "$folder"
+    local objects=()
+    for source in "$simt"/*.cpp; do
+        object="$folder/$(basename "$source" .cpp).o"
+        if stale "$object"; then
+            # shellcheck disable=SC2086
+            "$cxx" $common $runtime -c "$source" -o "$object" || exit 1
+        fi
+        objects+=("$object")
+    done
+    for source in "$simt"/tests/*.cpp; do
+        name=$(basename "$source" .cpp)
+        case $name in *"$part"*) ;; *) continue ;; esac
+        start=$EPOCHREALTIME
+        if stale "$folder/$name"; then
+            # shellcheck disable=SC2086
+            # Two steps: the count flavour compiles for the thread sanitizer, but links none.
+            if ! "$cxx" $common $kernel -c "$source" -o "$folder/$name.test.o" ||
+                ! "$cxx" "$folder/$name.test.o" "${objects[@]}" $link -pthread -ldl \
+                    -o "$folder/$name"; then
+                row "$name" "$flavour" "$(seconds "$start")" - "does not build"
+                failures=$((failures + 1))
+                continue
+            fi
+        fi
+        built=$(seconds "$start")
+        start=$EPOCHREALTIME
+        if ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+            "$folder/$name" >"$folder/$name.log" 2>&1; then
+            ran=$(seconds "$start")
+            row "$name" "$flavour" "$built" "$ran" "ok: $(tail -n 1 "$folder/$name.log")"
+        else
+            ran=$(seconds "$start")
+            row "$name" "$flavour" "$built" "$ran" "FAILED"
+            failures=$((failures + 1))
+            sed 's/^/    /' "$folder/$name.log"
+        fi
+    done
+}
+
+row() { printf '%-28s %-9s %7s %7s  %s\n' "$@"; }
+
+row test flavour build_s run_s result
+if [ "$wanted" = all ]; then
+    for flavour in plain asan tsan count ucontext; do run_flavour "$flavour"; done
+else
+    run_flavour "$wanted"
+fi
+[ "$failures" -eq 0 ]
