@@ -14,8 +14,13 @@ mod gpus;
 #[cfg(all(feature = "data", not(feature = "cuda")))]
 #[path = "no_gpus.rs"]
 mod gpus;
+#[cfg(all(feature = "data", feature = "nccl"))]
+mod linked;
 #[cfg(feature = "data")]
 mod machine;
+#[cfg(feature = "nccl")]
+mod nccl;
+#[cfg(not(feature = "nccl"))]
 #[path = "no_nccl.rs"]
 mod nccl;
 
