@@ -26,8 +26,10 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Whether streams of a device go on beside each other while the host does something else.
+    const STREAMS: bool = false;
+
     /// Another stream on the same device, of the same parallelism.
-    ///
     /// # Errors
     /// No room for one.
     fn another(&self) -> Result<Self>;
@@ -37,7 +39,7 @@ pub trait Backend: Send + Sized + 'static {
         work(self)
     }
 
-    /// Device and parallelism in words, for reports.
+    /// Device and parallelism in words.
     fn name(&self) -> String;
 
     /// `len` zeros.
@@ -50,13 +52,11 @@ pub trait Backend: Send + Sized + 'static {
     fn len<T: Scalar>(buffer: &Self::Buffer<T>) -> usize;
 
     /// A part of a buffer.
-    ///
     /// # Panics
     /// When the range is out of bounds.
     fn view<T: Scalar>(buffer: &Self::Buffer<T>, range: Range<usize>) -> Self::View<'_, T>;
 
     /// A part of a buffer, to be written.
-    ///
     /// # Panics
     /// When the range is out of bounds.
     fn view_mut<T: Scalar>(

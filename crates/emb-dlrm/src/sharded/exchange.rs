@@ -37,9 +37,10 @@ impl Exchanged {
         let trip = self.trip;
         let mut staged = embeddings.staged.lend();
         staged.resize_with(embeddings.classes.len(), Staged::default);
-        let legs = trip.legs.iter().zip(&mut *staged);
-        for (class, (leg, staged)) in embeddings.classes.iter_mut().zip(legs) {
-            class.prepare(backend, leg, staged)?;
+        let ShardedEmbeddings { classes, side, .. } = embeddings;
+        let stream = side.as_mut().unwrap_or(backend);
+        for (class, (leg, staged)) in classes.iter_mut().zip(trip.legs.iter().zip(&mut *staged)) {
+            class.prepare(stream, leg, staged)?;
         }
         Ok(Prepared { trip, staged })
     }
