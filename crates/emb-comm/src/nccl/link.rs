@@ -88,6 +88,8 @@ impl Link {
         homes: &[&Stream],
         queue: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
+        // The library works on the device of the calling thread.
+        self.stream.device().bind()?;
         for home in homes {
             self.stream.after(home)?;
         }
