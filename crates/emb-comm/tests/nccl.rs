@@ -148,28 +148,3 @@ fn slices_are_staged_over_nccl() {
         staged.into_inner().close().expect("all close");
     });
 }
-
-#[test]
-fn a_training_step_asks_for_no_memory_after_the_first() {
-    let all = devices(2);
-    if all.len() < 2 {
-        return;
-    }
-    each(ranks(By::Threads, &all, &options()), |rank| {
-        let device = rank.space().stream().device().clone();
-        let mut staged = Staged::new(rank, &device.stream().expect("a stream"));
-        let step = |staged: &mut Staged<Nccl>| {
-            let mut values = vec![1.0f32; 1000];
-            staged.all_reduce(&mut values).expect("a sum");
-            let mut part = vec![0.0f32; 500];
-            staged.reduce_scatter(&values, &mut part).expect("a sum");
-            staged.all_gather_v(&part, &mut values, &[500, 500]).expect("all parts");
-            staged.barrier().expect("all arrive");
-            let free = device.memory().expect("a device").0;
-            staged.barrier().expect("all arrive");
-            free
-        };
-        let first = step(&mut staged);
-        assert!((0..5).all(|_| step(&mut staged) == first), "memory is asked for in a step");
-    });
-}
