@@ -72,12 +72,19 @@ struct Device {
     int status() const { return failed ? failed : failed_comms.empty() ? kOk : kLaunchFailed; }
 };
 
+// The order of scheduling: that of creation, not of addresses, which differ from run to run.
+struct StreamOrder {
+    bool operator()(const std::shared_ptr<Stream>& a, const std::shared_ptr<Stream>& b) const {
+        return a->device->ordinal != b->device->ordinal ? a->device->ordinal < b->device->ordinal : a->number < b->number;
+    }
+};
+
 struct State {
     std::mutex mutex;
     std::condition_variable changed;
     bool initialized = false;
     std::vector<std::unique_ptr<Device>> devices;
-    std::set<std::shared_ptr<Stream>> streams;  // the legacy ones too
+    std::set<std::shared_ptr<Stream>, StreamOrder> streams;  // the legacy ones too
     std::map<void*, std::shared_ptr<Stream>> stream_handles;
     std::map<void*, std::shared_ptr<Event>> event_handles;
     std::set<Context*> contexts;
