@@ -19,7 +19,7 @@ std::map<std::string, uint64_t>& launches() {
 
 void write_counts() {
     Lock lock(state().mutex);
-    FILE* file = fopen(getenv("SIMT_COUNT"), "w");
+    FILE* file = fopen(path_from_environment("SIMT_COUNT").c_str(), "w");
     if (!file) return;
     fprintf(file, "{\"counted\":%s,\"kernels\":{", simt_counts() ? "true" : "false");
     const char* separator = "";
@@ -39,8 +39,7 @@ void write_counts() {
 
 void count_launch(const std::string& kernel) {
     static const bool wanted = [] {
-        const char* path = getenv("SIMT_COUNT");
-        return path && *path && atexit(write_counts) == 0;
+        return !path_from_environment("SIMT_COUNT").empty() && atexit(write_counts) == 0;
     }();
     if (!wanted) return;
     Lock lock(state().mutex);

@@ -128,6 +128,8 @@ std::shared_ptr<Event> find_event(void* handle);
 
 // A long unsigned from the environment, or `otherwise`.
 uint64_t environment(const char* name, uint64_t otherwise);
+// The path that a variable names, with %p replaced by the number of the process; empty where unset.
+std::string path_from_environment(const char* name);
 // One message on stderr, "simt driver: ...".
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
