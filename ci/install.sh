@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# Makes sure of what a build needs beside the Rust toolchain: a C compiler, for zstd.
+# Makes sure of what a build needs beside the Rust toolchain: a C compiler, for zstd; for the CUDA
+# kernels a C++ compiler, and Python with venv, by which their own compiler comes.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
 command -v cargo >/dev/null || { echo "no cargo: install a Rust toolchain, 1.95 or newer" >&2; exit 1; }
-if ! command -v cc >/dev/null; then
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v g++ >/dev/null || missing+=(g++)
+python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
+if ((${#missing[@]})); then
     apt-get update -qq
-    apt-get install -y -qq gcc libc6-dev
+    apt-get install -y -qq "${missing[@]}"
 fi
 rustc --version
 cc --version | head -n 1
+g++ --version | head -n 1
+python3 --version

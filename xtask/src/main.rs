@@ -4,9 +4,13 @@
 mod assert_json;
 mod bench;
 mod check;
+mod columns;
+mod gpu;
+mod kernels;
 mod layers;
 mod markdown;
 mod masked;
+mod simt;
 mod tidy;
 mod violation;
 mod workspace;
@@ -41,6 +45,12 @@ enum Command {
         /// Names of benches; all without.
         names: Vec<String>,
     },
+    /// Builds the fat binary of the CUDA kernels; needs neither a GPU nor a toolkit.
+    Kernels(kernels::Options),
+    /// Runs the CUDA kernels and all that calls them on the CPU, over a shim and a fake driver.
+    TestSimt(simt::Options),
+    /// Prepares a folder of tests and benches for a machine with a GPU, or rehearses it here.
+    TestGpu(gpu::Options),
     /// Checks values in the last JSON object of a file.
     AssertJson {
         /// A program's output: JSON lines, perhaps between other lines.
@@ -71,6 +81,15 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Layers => violation::report("layers", &layers::check(&workspace)?),
         Command::Tidy => violation::report("tidy", &tidy::check(&workspace)?),
         Command::Bench { names } => bench::run(&workspace, &names),
+        Command::Kernels(options) => kernels::run(&workspace, &options),
+        Command::TestSimt(options) => simt::run(&workspace, &options),
+        Command::TestGpu(options) => gpu::run(&workspace, &options),
         Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
     }
+}
+
+/// Writes to standard output: results alone go there, what a chore says on its way does not.
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

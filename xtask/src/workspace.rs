@@ -18,6 +18,11 @@ impl Workspace {
         Ok(Self { root: root.to_owned() })
     }
 
+    /// The root, as an absolute path.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A command that runs in the root.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);

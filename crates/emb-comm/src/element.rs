@@ -3,7 +3,9 @@
 /// A plain number that every transport can move. Sealed: transports match on the list below.
 ///
 /// 16-bit floats and quantised rows travel as `u8`, encoded by [`Wire`](crate::Wire).
-pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + 'static {
+pub trait Element:
+    sealed::Sealed + bytemuck::Pod + Default + PartialEq + Send + Sync + 'static
+{
     /// Name of the type, for errors and meters.
     const NAME: &'static str;
 }

@@ -143,6 +143,36 @@ pub enum Error {
         /// What is wrong with which ranks.
         problem: String,
     },
+    /// Two ranks of NCCL on one device.
+    #[error(
+        "NCCL takes one rank a device: ranks {first} and {second} are both on device {device}; \
+         use the local transport"
+    )]
+    SharedDevice {
+        /// A rank.
+        first: usize,
+        /// Another rank.
+        second: usize,
+        /// The device that both are on.
+        device: usize,
+    },
+    /// A call of NCCL that failed.
+    #[error(
+        "{call} failed on rank {rank} of {world}, {place}: {problem}; \
+         NCCL_DEBUG=INFO in the environment shows what led to it"
+    )]
+    Nccl {
+        /// The call.
+        call: &'static str,
+        /// The rank, as numbered in its set.
+        rank: usize,
+        /// Ranks of the set.
+        world: usize,
+        /// Host and device of the rank.
+        place: String,
+        /// What the library says.
+        problem: String,
+    },
     /// What a device reported.
     #[error("{0}")]
     Space(String),

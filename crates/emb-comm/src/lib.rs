@@ -61,11 +61,15 @@ mod codec;
 mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod element;
 mod error;
 mod failure;
 mod local;
 mod meter;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod operation;
 mod solo;
 mod space;
@@ -74,6 +78,8 @@ mod trace;
 
 pub use codec::{Wire, ids};
 pub use collective::Collective;
+#[cfg(feature = "cuda")]
+pub use cuda::{DeviceSpace, Staged};
 pub use element::{Element, Reduction, Sum};
 pub use error::Error;
 pub use failure::{Failure, FailureKind};
@@ -81,6 +87,8 @@ pub use failure::{Failure, FailureKind};
 pub use local::model;
 pub use local::{Guard, Local, Options, run, run_over};
 pub use meter::{Meter, Meters};
+#[cfg(feature = "nccl")]
+pub use nccl::{Check, Nccl, NcclOptions, Sums, UniqueId};
 pub use operation::Operation;
 pub use solo::Solo;
 pub use space::{Host, Space};

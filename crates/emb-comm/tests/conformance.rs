@@ -1,8 +1,9 @@
 //! The public suite, over the transports of this crate.
 #![cfg(not(loom))]
 
+use emb_comm::conformance::Placed;
 use emb_comm::{
-    Collective, Error, Lane, Local, Options, Solo, Span, Trace, Traced, conformance, run,
+    Collective, Error, Host, Lane, Local, Options, Solo, Span, Trace, Traced, conformance, run,
 };
 use std::time::Duration;
 
@@ -46,6 +47,21 @@ fn solo_conforms() {
     for check in conformance::checks::<Solo>() {
         let outcome: Result<(), Error> = check.run(&mut Solo);
         outcome.unwrap_or_else(|error| panic!("{}: {error}", check.name()));
+    }
+}
+
+#[test]
+fn local_conforms_on_views_amid_buffers() {
+    for world in [1, 3] {
+        let done = run(world, &options(), |rank| {
+            let all = rank.split(Some(0), rank.rank()).map_err(|error| error.to_string())?;
+            let mut placed = Placed::new(Host, all.ok_or("every rank has a color")?);
+            for check in conformance::checks::<Placed<Host, Local>>() {
+                check.run(&mut placed).map_err(|error| format!("{}: {error}", check.name()))?;
+            }
+            Ok::<_, String>(())
+        });
+        done.unwrap_or_else(|failure| panic!("world of {world}: {failure}"));
     }
 }
 

@@ -176,7 +176,23 @@ pub enum Error {
         /// The system's words.
         reason: String,
     },
+    /// A device that failed.
+    #[error("{0}")]
+    Device(String),
     /// A backend, device or option that this build or machine does not have.
     #[error("{0} is not available: {1}")]
     NotAvailable(&'static str, String),
+}
+
+#[cfg(feature = "cuda")]
+impl From<emb_cuda::Error> for Error {
+    fn from(error: emb_cuda::Error) -> Self {
+        match error {
+            emb_cuda::Error::OutOfMemory { ordinal, bytes, .. } => {
+                let (what, reason) = (format!("memory of device {ordinal}"), error.to_string());
+                Self::Memory { what, bytes, reason }
+            }
+            _ => Self::Device(error.to_string()),
+        }
+    }
 }

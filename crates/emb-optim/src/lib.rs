@@ -18,6 +18,7 @@ mod config;
 mod optimizer;
 mod replica;
 
+mod cuda;
 mod dense;
 mod schedule;
 
@@ -28,6 +29,7 @@ pub use adagrad::AdaGrad;
 pub use adam::Adam;
 pub use bias::BiasCorrection;
 pub use config::{Decay, OptimizerConfig};
+pub use cuda::RULES_CUH;
 pub use dense::DenseOptimizer;
 pub use error::{Error, Result};
 pub use kind::RuleKind;

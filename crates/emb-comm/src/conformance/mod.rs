@@ -2,7 +2,8 @@
 //!
 //! A [`Check`] runs on every rank of a world at the same time and panics where what arrives is
 //! wrong. Those of [`checks`] leave the world usable and may follow each other; each of
-//! [`refusals`] needs a new world of at least two ranks, because it makes it fail.
+//! [`refusals`] needs a new world of at least two ranks, because it makes it fail. A transport over
+//! other memory than slices runs the same checks as [`Placed`].
 //!
 //! ```
 //! use emb_comm::{Error, Local, Options, conformance, run};
@@ -18,8 +19,11 @@
 
 mod exchanges;
 mod groups;
+mod placed;
 mod reductions;
 mod refusals;
+
+pub use placed::{Memory, Placed};
 
 use crate::{Collective, Result};
 use std::fmt;

@@ -2,7 +2,8 @@
 
 use super::Local;
 use super::board::Offer;
-use super::turn::{Terms, Turn};
+use super::terms::Terms;
+use super::turn::Turn;
 use crate::arguments::{hash, same_count, same_length, sum, world_long};
 use crate::{Element, Error, Operation, Result, Space};
 
@@ -56,7 +57,7 @@ impl<S: Space> Local<S> {
     }
 
     /// `operation` is what it is a part of.
-    pub(super) fn counts(
+    pub(crate) fn counts(
         &mut self,
         operation: Operation,
         send: &[usize],

@@ -1,7 +1,7 @@
 //! Division of the ranks of a [`Local`] into sets of their own.
 
 use super::Local;
-use super::turn::Terms;
+use super::terms::Terms;
 use crate::arguments::{checked, hash};
 use crate::{Operation, Result, Space};
 

@@ -3,6 +3,8 @@
 //! The crate's documentation draws the protocol; `board.rs` is its core and has the only `unsafe`.
 
 mod board;
+#[cfg(feature = "nccl")]
+mod carried;
 mod exchange;
 mod groups;
 #[cfg(loom)]
@@ -10,20 +12,29 @@ pub mod model;
 mod options;
 mod reduce;
 mod run;
+mod terms;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod turn;
 mod world;
 
+#[cfg(feature = "nccl")]
+pub(crate) use board::Call;
 pub use options::Options;
+#[cfg(feature = "nccl")]
+pub(crate) use reduce::chunk;
 pub use run::{Guard, run, run_over};
+#[cfg(feature = "nccl")]
+pub(crate) use terms::Terms as CallTerms;
+#[cfg(feature = "nccl")]
+pub(crate) use turn::Turn;
 
 use crate::failure::{Failure, FailureKind};
 use crate::sync::Ordering;
 use crate::{Collective, Element, Host, Meters, Operation, Reduction, Result, Space, Sum};
 use std::fmt;
 use std::sync::Arc;
-use turn::Terms;
+use terms::Terms;
 use world::{Group, World};
 
 /// One rank among threads of this process.

@@ -3,7 +3,8 @@
 use super::Local;
 use super::board::Offer;
 use super::exchange::{copy, part, settle};
-use super::turn::{Terms, Turn};
+use super::terms::Terms;
+use super::turn::Turn;
 use crate::arguments::{hash, same_length, sum, world_long};
 use crate::{Operation, Reduction, Result, Space, Sum};
 use std::cmp::Ordering;
@@ -128,7 +129,7 @@ impl<S: Space> Local<S> {
 }
 
 /// The part of `len` elements that a rank reduces: parts differ by at most one element.
-pub(super) fn chunk(rank: usize, world: usize, len: usize) -> Range<usize> {
+pub(crate) fn chunk(rank: usize, world: usize, len: usize) -> Range<usize> {
     let start = |rank: usize| len / world * rank + (len % world).min(rank);
     start(rank)..start(rank + 1)
 }

@@ -2,9 +2,8 @@
 
 use super::Local;
 use super::board::{Call, Offer, Pins, Publication, Stage, Stop};
+use super::terms::{Terms, mismatch};
 use super::world::{Group, World};
-use crate::element::name_of;
-use crate::element::sealed::Sealed;
 use crate::failure::{Failure, FailureKind, list};
 use crate::meter::{Meters, Took};
 use crate::sync::Ordering;
@@ -15,57 +14,23 @@ use std::time::{Duration, Instant};
 /// How long a rank waits for the reason why another has gone.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// What every rank must say alike.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    pub(super) operation: Operation,
-    /// [`Sealed::CODE`] of the elements, 0 without.
-    element: u8,
-    /// Elements, where all ranks must have equally many, else 0.
-    length: u64,
-    /// Root, or a hash of what all ranks must have been given alike.
-    tag: u64,
-}
-
-impl Terms {
-    pub(super) fn new(operation: Operation) -> Self {
-        Self { operation, element: 0, length: 0, tag: 0 }
-    }
-
-    pub(super) fn of<T: Element>(operation: Operation) -> Self {
-        Self { element: <T as Sealed>::CODE, ..Self::new(operation) }
-    }
-
-    pub(super) fn length(self, length: usize) -> Self {
-        Self { length: length as u64, ..self }
-    }
-
-    pub(super) fn tag(self, tag: u64) -> Self {
-        Self { tag, ..self }
-    }
-
-    fn call(self, step: u64) -> Call {
-        [(self.operation as u64) << 8 | u64::from(self.element), self.length, self.tag, step]
-    }
-}
-
 /// An operation in progress. While it lives, the rank is in no other.
-pub(super) struct Turn<'a, S: Space> {
-    pub(super) me: usize,
+pub(crate) struct Turn<'a, S: Space> {
+    pub(crate) me: usize,
     pub(super) group: &'a Group<S>,
     pub(super) space: &'a S,
-    world: &'a World<S>,
+    pub(super) world: &'a World<S>,
     meters: &'a mut Meters,
-    operation: Operation,
-    call: Call,
+    pub(super) operation: Operation,
+    pub(super) call: Call,
     round: &'a mut u64,
-    began: Instant,
-    waited: Cell<Duration>,
+    pub(super) began: Instant,
+    pub(super) waited: Cell<Duration>,
     took: Took,
 }
 
 impl<'a, S: Space> Turn<'a, S> {
-    pub(super) fn begin(local: &'a mut Local<S>, terms: Terms) -> Result<Self> {
+    pub(crate) fn begin(local: &'a mut Local<S>, terms: Terms) -> Result<Self> {
         let Local { space, world, group, position, round, meters } = local;
         let rank = group.members[*position];
         let operation = terms.operation;
@@ -97,13 +62,13 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Number of ranks.
-    pub(super) fn world(&self) -> usize {
+    pub(crate) fn world(&self) -> usize {
         self.group.members.len()
     }
 
     /// This and then the others, each rank starting at another one, so that not all read the same
     /// peer at once.
-    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<S> {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = usize> + use<S> {
         let (me, world) = (self.me, self.world());
         (0..world).map(move |turn| (me + turn) % world)
     }
@@ -136,11 +101,16 @@ impl<'a, S: Space> Turn<'a, S> {
         self.wait(Stage::Published)?;
         let round = self.round();
         let board = &self.group.board;
-        if (0..self.world()).all(|peer| board.call(peer, round) == self.call) {
+        self.compare(|peer| board.call(peer, round))
+    }
+
+    /// Fails where calls differ.
+    pub(crate) fn compare(&self, call: impl Fn(usize) -> Call) -> Result<()> {
+        if (0..self.world()).all(|peer| call(peer) == self.call) {
             return Ok(());
         }
-        let calls: Vec<Call> = (0..self.world()).map(|peer| board.call(peer, round)).collect();
-        Err(self.fail(mismatch(&calls, self.group, self.operation)))
+        let calls: Vec<Call> = (0..self.world()).map(call).collect();
+        Err(self.fail(mismatch(&calls, &self.group.members, self.operation)))
     }
 
     /// Every rank's offer of this round, for as long as the result lives.
@@ -194,7 +164,7 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Adds what this rank took from a peer.
-    pub(super) fn took<T: Element>(&mut self, peer: usize, elements: usize) {
+    pub(crate) fn took<T: Element>(&mut self, peer: usize, elements: usize) {
         let bytes = (elements * size_of::<T>()) as u64;
         let [own, peer] = [self.me, peer].map(|position| self.group.members[position]);
         if own == peer {
@@ -206,25 +176,25 @@ impl<'a, S: Space> Turn<'a, S> {
     }
 
     /// Ends the operation well.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         let (waited, total) = (self.waited.get(), self.began.elapsed());
         self.meters.add(self.operation, Took { waited, total, ..self.took });
     }
 
     /// Fails the world with an error of this rank and returns it.
-    pub(super) fn refuse(&self, error: Error) -> Error {
+    pub(crate) fn refuse(&self, error: Error) -> Error {
         let reason = error.to_string();
         let failure = self.world.own_failure(FailureKind::Error, self.rank(), &reason);
         self.world.fail(failure);
         error
     }
 
-    fn rank(&self) -> usize {
+    pub(super) fn rank(&self) -> usize {
         self.group.members[self.me]
     }
 
     /// Fails the world unless it has failed before; the error says what happened first.
-    fn fail(&self, failure: Failure) -> Error {
+    pub(super) fn fail(&self, failure: Failure) -> Error {
         self.world.error(self.operation, self.rank(), self.world.fail(failure))
     }
 
@@ -281,47 +251,4 @@ impl<S: Space> Drop for Turn<'_, S> {
         state.operation.store(0, Ordering::Relaxed);
         state.busy.store(false, Ordering::Release);
     }
-}
-
-/// Says which ranks differ from most, and how.
-fn mismatch<S>(calls: &[Call], group: &Group<S>, operation: Operation) -> Failure {
-    let votes = |call: &Call| calls.iter().filter(|other| *other == call).count();
-    // Of equally common calls that of the lowest position: `max_by_key` returns the last.
-    let common = calls.iter().rev().max_by_key(|call| votes(call));
-    let common = *common.expect("invariant: a group has members");
-    let ranks = |wanted: &Call| {
-        let positions = (0..calls.len()).filter(|&position| calls[position] == *wanted);
-        let mut ranks: Vec<usize> = positions.map(|position| group.members[position]).collect();
-        ranks.sort_unstable();
-        ranks
-    };
-    let mut message = format!("{}: {}", list(&ranks(&common)), describe(common));
-    let mut different = Vec::new();
-    for (position, call) in calls.iter().enumerate() {
-        if *call != common && !calls[..position].contains(call) {
-            let differ = ranks(call);
-            message = format!("{message}; but {}: {}", list(&differ), describe(*call));
-            different.extend(differ);
-        }
-    }
-    different.sort_unstable();
-    let step = common[3];
-    Failure::new(FailureKind::Mismatch, different, Some(operation), step, message)
-}
-
-fn describe([what, length, tag, step]: Call) -> String {
-    let operation = Operation::ALL[(what >> 8) as usize];
-    let element = name_of(what as u8);
-    let detail = match operation {
-        Operation::AllReduce | Operation::AllReduceMax => format!(" of {length} {element}"),
-        Operation::AllToAllV => format!(" of {element}"),
-        Operation::AllGatherV | Operation::ReduceScatterV => {
-            format!(" of {length} {element}, counts {tag:016x}")
-        }
-        Operation::Broadcast => format!(" of {length} {element} from root {tag}"),
-        Operation::ExchangeCounts => format!(" of {length} counts"),
-        Operation::Subgroups => format!(", lists {tag:016x}"),
-        Operation::Barrier | Operation::Split | Operation::Duplicate => String::new(),
-    };
-    format!("{operation}{detail} in step {step}")
 }

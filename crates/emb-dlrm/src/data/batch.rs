@@ -10,7 +10,7 @@ use super::{DENSE, Result};
 ///
 /// A source refills it in place: after the first batches of a run no memory is allocated.
 /// A default value fits any source, which gives `sparse` its own features.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// `[rows, 13]` dense values, row-major.
     pub dense: Vec<f32>,

@@ -3,7 +3,7 @@
 use super::EmbeddingBags;
 use crate::{DeviceBatch, Result};
 use emb_comm::{Meter, Trace};
-use emb_kernels::{Backend, FeatureMap, Mat, TableSpec};
+use emb_kernels::{Backend, FeatureMap, JaggedRef, Mat, TableSpec};
 
 /// The embedding layer of a model: tables on this backend ([`EmbeddingBags`]), or over many ranks
 /// ([`ShardedBags`](crate::sharded::ShardedBags)), where every rank calls the same methods in the
@@ -14,6 +14,16 @@ pub trait Embeddings<B: Backend>: Send {
 
     /// The whole tables, in order.
     fn specs(&self) -> &[TableSpec];
+
+    /// Begins with the ids of the batch that the next [`forward`](Self::forward) will be for: ranks
+    /// send them to their owners, beside what devices still do for the batch before. Ranks call it
+    /// at the same place, or none does.
+    ///
+    /// # Errors
+    /// An id outside its table, by name; a peer that fails.
+    fn prepare(&mut self, _backend: &mut B, _ids: JaggedRef<'_>) -> Result<()> {
+        Ok(())
+    }
 
     /// Pools every bag of every feature into `out`, `[batch, map().width()]`. The columns before the
     /// first feature are left as they are or set to 0.

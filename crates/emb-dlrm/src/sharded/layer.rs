@@ -2,6 +2,7 @@
 
 use super::ShardedEmbeddings;
 use super::error::Error;
+use super::exchange::Prepared;
 use super::pool::Pooled;
 use crate::embeddings::Embeddings;
 use crate::{DeviceBatch, Result};
@@ -14,6 +15,8 @@ use emb_kernels::{Backend, FeatureMap, JaggedRef, Mat, TableSpec};
 #[derive(Debug)]
 pub struct ShardedBags<B: Backend, C: Collective> {
     tables: ShardedEmbeddings<B, C>,
+    /// Ids of the next batch, with their owners already.
+    ahead: Option<Prepared<B>>,
     pooled: Option<Pooled<B>>,
     offsets: Vec<u64>,
     ids: Vec<i64>,
@@ -25,7 +28,7 @@ impl<B: Backend, C: Collective> ShardedBags<B, C> {
     /// Puts tables behind the seam.
     pub fn new(tables: ShardedEmbeddings<B, C>) -> Self {
         let (offsets, ids, weights) = (Vec::new(), Vec::new(), Vec::new());
-        Self { tables, pooled: None, offsets, ids, weights, gradient: Vec::new() }
+        Self { tables, ahead: None, pooled: None, offsets, ids, weights, gradient: Vec::new() }
     }
 
     /// The tables themselves.
@@ -37,23 +40,9 @@ impl<B: Backend, C: Collective> ShardedBags<B, C> {
     pub fn tables_mut(&mut self) -> &mut ShardedEmbeddings<B, C> {
         &mut self.tables
     }
-}
 
-impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
-    fn map(&self) -> &FeatureMap {
-        self.tables.map()
-    }
-
-    fn specs(&self) -> &[TableSpec] {
-        self.tables.specs()
-    }
-
-    fn forward(
-        &mut self,
-        backend: &mut B,
-        batch: &DeviceBatch<B>,
-        out: Mat<B::ViewMut<'_, f32>>,
-    ) -> Result<()> {
+    /// Sends the ids of a batch that is on this device to their owners.
+    fn exchange(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<Prepared<B>> {
         let ids = batch.sparse();
         self.offsets.resize(ids.names.len() * ids.batch + 1, 0);
         self.ids.resize(ids.len, 0);
@@ -74,8 +63,40 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
             values: &self.ids,
             weights,
         };
-        let routed = self.tables.route(host)?;
-        let pooled = routed.exchange(&mut self.tables)?.pool(&mut self.tables, backend)?;
+        let exchanged = self.tables.route(host)?.exchange(&mut self.tables)?;
+        Ok(exchanged.prepare(&mut self.tables, backend)?)
+    }
+}
+
+impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
+    fn map(&self) -> &FeatureMap {
+        self.tables.map()
+    }
+
+    fn specs(&self) -> &[TableSpec] {
+        self.tables.specs()
+    }
+
+    fn prepare(&mut self, backend: &mut B, ids: JaggedRef<'_>) -> Result<()> {
+        if self.ahead.is_some() {
+            return Err(Error::Mismatch("a batch was prepared and not looked up".to_owned()).into());
+        }
+        let exchanged = self.tables.route(ids)?.exchange(&mut self.tables)?;
+        self.ahead = Some(exchanged.prepare(&mut self.tables, backend)?);
+        Ok(())
+    }
+
+    fn forward(
+        &mut self,
+        backend: &mut B,
+        batch: &DeviceBatch<B>,
+        out: Mat<B::ViewMut<'_, f32>>,
+    ) -> Result<()> {
+        let prepared = match self.ahead.take() {
+            Some(ahead) => same_batch(ahead, batch)?,
+            None => self.exchange(backend, batch)?,
+        };
+        let pooled = prepared.pool(&mut self.tables, backend)?;
         backend.upload(pooled.output(), out.data)?;
         self.pooled = Some(pooled);
         Ok(())
@@ -134,4 +155,17 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
     ) -> Result<()> {
         Ok(self.tables.write_rows(backend, table, first, weights, state)?)
     }
+}
+
+/// What was prepared, if it is of this batch as far as can be seen.
+fn same_batch<B: Backend>(ahead: Prepared<B>, batch: &DeviceBatch<B>) -> Result<Prepared<B>> {
+    let (prepared, given) = (ahead.size(), (batch.rows(), batch.sparse().len));
+    if prepared == given {
+        return Ok(ahead);
+    }
+    Err(Error::Mismatch(format!(
+        "a batch of {} samples and {} ids was prepared, one of {} and {} is looked up",
+        prepared.0, prepared.1, given.0, given.1
+    ))
+    .into())
 }

@@ -130,7 +130,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
         let mut since = Instant::now();
         while self.trainer.step() < last_step {
-            let Some(share) = self.trace.phase("data", || data.next())? else {
+            let Some((share, after)) = self.trace.phase("data", || data.next_pair())? else {
                 epoch += 1;
                 skipped += data.skipped().total();
                 self.row = 0;
@@ -148,10 +148,15 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
                 continue;
             }
             rows_of_epoch += share.rows as u64;
-            self.step(&share)?;
-            let due = self.config.eval_every.is_some_and(|every| {
-                self.trainer.step().is_multiple_of(every) && self.trainer.step() < last_step
-            });
+            let step = self.trainer.step() + 1;
+            let evaluates = |every: u64| step.is_multiple_of(every) && step < last_step;
+            let due = self.config.eval_every.is_some_and(evaluates);
+            // What is prepared is what is looked up next: no evaluation comes between.
+            let goes_on = |after: &Share<'_>| {
+                let whole = after.rows == self.config.batch_size || !self.config.drop_last;
+                whole && !due && step < last_step
+            };
+            self.step(&share, after.filter(goes_on))?;
             if let (true, Some(eval)) = (due, &mut feeds.eval) {
                 self.seconds += since.elapsed().as_secs_f64();
                 if let Some(watch) = &mut self.watch {
@@ -182,12 +187,15 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         )))
     }
 
-    fn step(&mut self, share: &Share<'_>) -> Result<()> {
+    fn step(&mut self, share: &Share<'_>, next: Option<Share<'_>>) -> Result<()> {
         let batch = share.batch;
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         let before = self.trainer.model.embeddings.exchanged();
-        let loss = self.trainer.train_share(samples, share.rows)?;
+        let loss = {
+            let next = next.map(|next| next.batch.sparse.as_ref());
+            self.trainer.train_before(samples, share.rows, next)?
+        };
         let after = self.trainer.model.embeddings.exchanged();
         self.exchanged = [self.exchanged, after - before].into_iter().sum();
         self.samples += loss.rows as u64;
@@ -260,7 +268,11 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             .losses
             .iter()
             .fold((0.0, 0), |(sum, rows), (loss, samples)| (sum + loss, rows + samples));
+        let device = &self.config.device;
         Report {
+            device: device.kind,
+            device_name: self.trainer.backend.name(),
+            transport: self.config.ranks.as_ref().map(|_| device.transport),
             steps: self.trainer.step(),
             loaded_steps: self.begun,
             samples: self.trainer.samples(),

@@ -53,6 +53,8 @@ pub struct Trainer<B: Backend, E = EmbeddingBags<B>, C = Solo> {
     reducer: Option<DenseReducer>,
     trace: Trace,
     batch: DeviceBatch<B>,
+    /// Whether the ids of the next batch are at their owners.
+    prepared: bool,
     dense_optimizer: DenseOptimizer,
     schedule: Schedule,
     rates: Rates,
@@ -85,6 +87,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             reducer,
             trace: Trace::default(),
             batch,
+            prepared: false,
             dense_optimizer,
             schedule,
             rates,
@@ -162,6 +165,21 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     /// that aren't `rows` together. In all cases nothing of the step has been applied on any rank.
     /// A peer that fails.
     pub fn train_share(&mut self, samples: Samples<'_>, rows: usize) -> Result<StepLoss> {
+        self.train_before(samples, rows, None)
+    }
+
+    /// [`train_share`](Self::train_share), beginning with `next` on the way: the ids of this rank's
+    /// samples of the batch that is trained on next, and before anything else is computed. Their
+    /// exchange goes on beside the backward pass of a device. All ranks give one, or none does.
+    ///
+    /// # Errors
+    /// As there; an id of `next` outside its table is refused in this step already.
+    pub fn train_before(
+        &mut self,
+        samples: Samples<'_>,
+        rows: usize,
+        next: Option<JaggedRef<'_>>,
+    ) -> Result<StepLoss> {
         if rows == 0 {
             return Ok(StepLoss { sum: 0.0, rows: 0, positives: 0.0 });
         }
@@ -169,12 +187,15 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.ranks.set_step(step);
         let factor = self.schedule.lr(step);
         let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        let Self { backend, model, batch, ranks, reducer, trace, .. } = self;
+        let Self { backend, model, batch, ranks, reducer, trace, prepared, .. } = self;
         let positives = samples.labels.iter().map(|&label| f64::from(label)).sum();
         let (own, loss) = backend.within(|backend| {
             trace.phase("upload", || {
                 batch.upload(backend, samples.dense, samples.labels, samples.sparse)
             })?;
+            if !std::mem::take(prepared) {
+                trace.phase("ids", || model.embeddings.prepare(backend, samples.sparse))?;
+            }
             trace.phase("tables forward", || model.forward_tables(backend, batch))?;
             trace.phase("dense forward", || model.forward_dense(backend, batch))?;
             let own = model.loss(backend, batch, 1.0 / rows as f32)?;
@@ -189,6 +210,10 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
                 Some(reducer) => reducer.start(backend, dense, step, part),
             };
             trace.phase("dense backward", || model.backward_to_tables(backend, batch, &mut sum))?;
+            if let Some(next) = next {
+                trace.phase("next ids", || model.embeddings.prepare(backend, next))?;
+                *prepared = true;
+            }
             // As soon as it may: syncs of replicas go on beside all that follows.
             trace.phase("tables backward", || model.update_tables(backend, batch, factor, step))?;
             trace.phase("bottom backward", || model.backward_bottom(backend, batch, &mut sum))?;

@@ -6,8 +6,9 @@ use crate::support::{
     Model, Outcome, Random, Upstream, bits, cpu, finish_step, over_ranks, seeds, synced,
 };
 use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::Error;
-use emb_kernels::{Jagged, Pooling};
+use emb_dlrm::sharded::{Error, ShardedBags};
+use emb_dlrm::{DeviceBatch, Embeddings as _};
+use emb_kernels::{Jagged, Mat, Pooling};
 use emb_optim::RuleKind;
 use emb_shard::{Layout, Mesh, PlaceOptions, Placement, Plan, PlanBuilder, ReplicaSync, RowCut};
 
@@ -71,4 +72,32 @@ fn batches_under_way_at_once_keep_what_is_theirs_in_any_plan() {
         let Case { model, plan, steps, .. } = Case::new(seed);
         check(&model, &plan, &steps, &format!("seed {seed}\n{plan}"));
     }
+}
+
+/// A layer that prepared one batch looks up no other, and prepares no second one before.
+#[test]
+fn what_was_prepared_is_what_is_looked_up() {
+    let model = Model::new(&[(37, 10, 2)], RuleKind::Sgd, Pooling::Sum);
+    let mesh = Mesh::new(2, 2, Layout::Strided).expect("a mesh");
+    let placement = Placement::RowWise { cut: RowCut::Modulo };
+    let plan = PlanBuilder::new(mesh).all(placement).build(&model.tables()).expect("a plan");
+    let steps = steps(&model, &mut Random::new(6), 2, 9, false);
+    run(2, &Options::default(), |world| {
+        let mut cpu = cpu();
+        let me = world.rank();
+        let mut layer = ShardedBags::new(model.shard(world, &mut cpu, &plan)?);
+        let [first, second] = [&steps[0][me], &steps[1][me]];
+        let mut batch = DeviceBatch::new(&mut cpu, 0).expect("memory");
+        batch.upload(&mut cpu, &[], &[], second.as_ref()).expect("a batch");
+        let width = layer.tables().map().width();
+        let mut out = vec![0.0; batch.rows() * width];
+        layer.prepare(&mut cpu, first.as_ref()).expect("good ids");
+        let twice = layer.prepare(&mut cpu, second.as_ref()).expect_err("one is prepared");
+        assert!(twice.to_string().contains("not looked up"), "{twice}");
+        let out = Mat::new(&mut out[..], batch.rows(), width);
+        let other = layer.forward(&mut cpu, &batch, out).expect_err("another batch");
+        assert!(other.to_string().contains("was prepared"), "{other}");
+        Ok::<_, Error>(())
+    })
+    .unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -1,69 +1,7 @@
-//! Shape checks of the dense operations, and how rows are shared out to threads.
+//! Rows of the dense operations, and how they are shared out to threads.
 
-use crate::{Error, Mat, Result};
-
-/// Refuses `got` where `expected` is needed.
-pub(crate) fn same(
-    operation: &'static str,
-    what: &'static str,
-    expected: usize,
-    got: usize,
-) -> Result<()> {
-    if expected == got { Ok(()) } else { Err(Error::Shape { operation, what, expected, got }) }
-}
-
-/// Names of the parts of one matrix, for errors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Names {
-    /// Rows of the operand.
-    pub(crate) rows: &'static str,
-    /// Columns of the operand.
-    pub(crate) cols: &'static str,
-    /// Distance of its rows.
-    pub(crate) stride: &'static str,
-    /// Its elements.
-    pub(crate) len: &'static str,
-}
-
-/// The [`Names`] of an operand.
-macro_rules! names {
-    ($operand:literal) => {
-        $crate::cpu::shape::Names {
-            rows: concat!("rows of ", $operand),
-            cols: concat!("columns of ", $operand),
-            stride: concat!("stride of ", $operand, " at least"),
-            len: concat!("elements of ", $operand, " at least"),
-        }
-    };
-}
-pub(crate) use names;
-
-/// Checks that a matrix lies inside its data.
-pub(crate) fn inside<V: AsRef<[f32]>>(
-    operation: &'static str,
-    names: Names,
-    mat: &Mat<V>,
-) -> Result<()> {
-    if mat.rows > 1 && mat.stride < mat.cols {
-        same(operation, names.stride, mat.cols, mat.stride)?;
-    }
-    let extent = mat.extent();
-    let len = mat.data.as_ref().len();
-    if len < extent { same(operation, names.len, extent, len) } else { Ok(()) }
-}
-
-/// Checks that a matrix is `[rows, cols]` and lies inside its data.
-pub(crate) fn mat<V: AsRef<[f32]>>(
-    operation: &'static str,
-    names: Names,
-    mat: &Mat<V>,
-    rows: usize,
-    cols: usize,
-) -> Result<()> {
-    same(operation, names.rows, rows, mat.rows)?;
-    same(operation, names.cols, cols, mat.cols)?;
-    inside(operation, names, mat)
-}
+use crate::Mat;
+pub(crate) use crate::shape::{inside, mat, names, same};
 
 /// Row `i` of a matrix that was checked.
 #[inline(always)]

@@ -33,9 +33,16 @@ pub struct Feed {
     queue: Arc<Queue>,
     /// The batch that the only rank was lent.
     held: Option<Arc<Batch>>,
-    /// This rank's samples; unused in a world of 1.
-    own: Batch,
+    /// This rank's samples of the batch it is at and of the one after; unused in a world of 1.
+    own: [Batch; 2],
+    /// Which of them it is at.
+    at: usize,
+    /// What follows, where it was read already.
+    ahead: Option<Read>,
 }
+
+/// The rows of a global batch whose share was copied, `None` at the end, and the bad rows up to it.
+type Read = Result<(Option<usize>, BadRows)>;
 
 /// A rank's part of a global batch.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +74,9 @@ impl Feed {
             skipped: BadRows::default(),
             queue: Arc::clone(&queue),
             held: None,
-            own: Batch::default(),
+            own: <[Batch; 2]>::default(),
+            at: 0,
+            ahead: None,
         };
         Ok((0..world).map(end).collect())
     }
@@ -81,21 +90,48 @@ impl Feed {
     /// restart. A source that panicked has stopped for good.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend what it refills")]
     pub fn next(&mut self) -> Result<Option<Share<'_>>> {
-        self.give_back();
-        let (batch, skipped) = self.queue.take(self.rank)?;
-        self.skipped = skipped;
-        let Some(batch) = batch else {
-            return Ok(None);
-        };
-        let rows = batch.rows;
         if self.world == 1 {
+            self.give_back();
+            let (batch, skipped) = self.queue.take(self.rank)?;
+            self.skipped = skipped;
+            let Some(batch) = batch else { return Ok(None) };
+            let rows = batch.rows;
             return Ok(Some(Share { batch: self.held.insert(batch), rows }));
         }
-        let copied = batch.copy_rows(share(rows, self.world, self.rank), &mut self.own);
-        drop(batch);
-        self.queue.give_back(self.rank);
-        copied?;
-        Ok(Some(Share { batch: &self.own, rows }))
+        self.advance().map(|rows| rows.map(|rows| Share { batch: &self.own[self.at], rows }))
+    }
+
+    /// The next share, and the one after it where there is one and where several ranks read: what
+    /// they may begin with while they are still at the first. The one after is what `next` gives
+    /// next.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); what cannot be read of the one after is an error only then.
+    pub fn next_pair(&mut self) -> Result<Option<(Share<'_>, Option<Share<'_>>)>> {
+        if self.world == 1 {
+            return Ok(self.next()?.map(|share| (share, None)));
+        }
+        let Some(rows) = self.advance()? else { return Ok(None) };
+        let after = 1 - self.at;
+        let read =
+            self.ahead.insert(copy(&self.queue, (self.rank, self.world), &mut self.own[after]));
+        let following = read.as_ref().ok().and_then(|&(rows, _)| rows);
+        let share = |at: usize, rows| Share { batch: &self.own[at], rows };
+        Ok(Some((share(self.at, rows), following.map(|rows| share(after, rows)))))
+    }
+
+    /// Goes to the next batch of several ranks; its rows, `None` at the end.
+    fn advance(&mut self) -> Result<Option<usize>> {
+        let read = match self.ahead.take() {
+            Some(read) => {
+                self.at = 1 - self.at;
+                read
+            }
+            None => copy(&self.queue, (self.rank, self.world), &mut self.own[self.at]),
+        };
+        let (rows, skipped) = read?;
+        self.skipped = skipped;
+        Ok(rows)
     }
 
     /// Goes on from the sample with this number, counted from 0; every rank calls it with the
@@ -108,6 +144,7 @@ impl Feed {
     /// the error, and `next` fails with it until a restart that succeeds.
     pub fn restart_at(&mut self, row: u64) -> Result<()> {
         self.give_back();
+        self.ahead = None;
         self.queue.restart(self.rank, row)?;
         self.skipped = BadRows::default();
         Ok(())
@@ -141,6 +178,18 @@ impl Drop for Feed {
             drop(thread.join());
         }
     }
+}
+
+/// Takes the next global batch and copies the rows of `rank` in a world of `world`.
+fn copy(queue: &Queue, (rank, world): (usize, usize), own: &mut Batch) -> Read {
+    let (batch, skipped) = queue.take(rank)?;
+    let Some(batch) = batch else { return Ok((None, skipped)) };
+    let rows = batch.rows;
+    let copied = batch.copy_rows(share(rows, world, rank), own);
+    drop(batch);
+    queue.give_back(rank);
+    copied?;
+    Ok((Some(rows), skipped))
 }
 
 /// Samples of rank `rank` in a global batch of `rows`: contiguous and in rank order; sizes differ

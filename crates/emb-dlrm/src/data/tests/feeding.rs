@@ -483,3 +483,32 @@ fn worlds_and_batches_of_none_are_refused() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// Pairs are what `next` gives, each share once as the one after and once as the one to work on;
+/// what cannot be read is an error when it is reached, and a restart forgets what was read ahead.
+#[test]
+fn pairs_look_one_batch_ahead_and_no_further() {
+    let folder = Folder::new();
+    let text = good_rows(12) + "bad\n" + &good_rows(4);
+    let feeds = Feed::start(criteo(&folder, &text), 4, 3).expect("a thread");
+    ranks(feeds, |_, mut feed| {
+        for _ in 0..2 {
+            let mut promised: Option<Batch> = None;
+            for number in 0..3 {
+                let (share, after) = feed.next_pair().expect("good data").expect("a batch");
+                assert_eq!(share.rows, 4);
+                if let Some(promised) = promised {
+                    assert_eq!(*share.batch, promised, "batch {number}");
+                }
+                promised = after.map(|after| after.batch.clone());
+                assert_eq!(promised.is_some(), number < 2, "the bad row is behind the third batch");
+            }
+            feed.next_pair().expect_err("a bad row");
+            feed.restart_at(0).expect("a restart");
+            let first = feed.next_pair().expect("good data").expect("a batch").0.batch.clone();
+            feed.restart_at(0).expect("a restart");
+            assert_eq!(*feed.next().expect("good data").expect("a batch").batch, first);
+            feed.restart_at(0).expect("a restart");
+        }
+    });
+}

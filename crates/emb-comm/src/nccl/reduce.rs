@@ -1,0 +1,177 @@
+//! Reductions of [`Nccl`]: parts are exchanged, and each rank reduces one of them in rank order.
+
+use super::link::Link;
+use super::{Nccl, Op, Sums, Terms};
+use crate::arguments::{hash, same_length, sum, world_long};
+use crate::cuda::room_for;
+use crate::local::{Turn, chunk};
+use crate::{Host, Operation, Reduction, Result, Space, Sum};
+use emb_cuda::{View, ViewMut};
+use std::ops::Range;
+
+impl Nccl {
+    pub(super) fn reduce_all<T: Sum>(
+        &mut self,
+        how: Reduction,
+        mut values: ViewMut<'_, T>,
+    ) -> Result<()> {
+        let operation = match how {
+            Reduction::Sum => Operation::AllReduce,
+            Reduction::Max => Operation::AllReduceMax,
+        };
+        let len = values.len();
+        let mut op = self.begin(Terms::of::<T>(operation).length(len))?;
+        op.agree(Ok(()))?;
+        let native = op.options.sums == Sums::Native && how == Reduction::Sum;
+        let Op { turn, link, .. } = &mut op;
+        let (me, world) = (turn.me, turn.world());
+        if len > 0 && world > 1 {
+            let homes = [values.home()];
+            link.run(turn, &homes, |link| {
+                if native {
+                    return link.call(turn, |comm| comm.all_reduce(values, &link.stream));
+                }
+                let parts: Vec<_> = (0..world).map(|rank| chunk(rank, world, len)).collect();
+                let sent = values.as_view();
+                exchange_parts(turn, link, sent, &parts)?;
+                let own = parts[me].clone();
+                reduce_own(link, how, values.slice(own.clone()), None, me, world)?;
+                gather_parts(turn, link, &mut values, &parts)
+            })?;
+        }
+        for peer in op.turn.peers().skip(1) {
+            // Its values of this rank's part, then the result of its part.
+            let elements = chunk(me, world, len).len() + chunk(peer, world, len).len();
+            op.turn.took::<T>(peer, elements);
+        }
+        op.turn.end();
+        Ok(())
+    }
+
+    /// `counts` are the lengths of the ranks' parts; without, all are as long as `recv`.
+    pub(super) fn reduce_parts<T: Sum>(
+        &mut self,
+        send: View<'_, T>,
+        recv: ViewMut<'_, T>,
+        counts: Option<&[usize]>,
+    ) -> Result<()> {
+        let operation = Operation::ReduceScatterV;
+        let tag = counts.map_or(0, hash);
+        let mut op = self.begin(Terms::of::<T>(operation).length(send.len()).tag(tag))?;
+        let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
+        let len = recv.len();
+        let fits = || {
+            let Some(counts) = counts else {
+                return same_length(name, "send", world.saturating_mul(len), send.len());
+            };
+            world_long(name, "counts", world, counts)?;
+            same_length(name, "send", sum(name, "counts", counts)?, send.len())?;
+            same_length(name, "recv", counts[me], len)
+        };
+        op.agree(fits())?;
+        let native = op.options.sums == Sums::Native && counts.is_none() && world > 1;
+        let Op { turn, link, .. } = &mut op;
+        if !send.is_empty() {
+            let homes = [send.home(), recv.home()];
+            link.run(turn, &homes, |link| {
+                if native {
+                    return link.call(turn, |comm| comm.reduce_scatter(send, recv, &link.stream));
+                }
+                let parts = ranges(counts, world, len);
+                exchange_parts(turn, link, send, &parts)?;
+                let own = send.slice(parts[me].clone());
+                reduce_own(link, Reduction::Sum, recv, Some(own), me, world)
+            })?;
+        }
+        for peer in op.turn.peers() {
+            op.turn.took::<T>(peer, len);
+        }
+        op.turn.end();
+        Ok(())
+    }
+}
+
+/// Where the ranks' parts are.
+fn ranges(counts: Option<&[usize]>, world: usize, len: usize) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let part = |rank: usize| {
+        let start = end;
+        end += counts.map_or(len, |counts| counts[rank]);
+        start..end
+    };
+    (0..world).map(part).collect()
+}
+
+/// Sends each rank its part of `values`, and receives this rank's part from all, one after the
+/// other by rank, this rank's place left free.
+fn exchange_parts<T: Sum>(
+    turn: &Turn<'_, Host>,
+    link: &mut Link,
+    values: View<'_, T>,
+    parts: &[Range<usize>],
+) -> Result<()> {
+    let (me, own) = (turn.me, parts[turn.me].len());
+    let mut kept = link.parts.take();
+    let mut room = room_for::<T>(&link.stream, &mut kept, parts.len() * own)?;
+    let exchanged = link.group(turn, |group| {
+        for (peer, part) in parts.iter().enumerate().filter(|&(peer, _)| peer != me) {
+            group.send(values.slice(part.clone()), peer, &link.stream)?;
+            group.recv(room.slice(peer * own..(peer + 1) * own), peer, &link.stream)?;
+        }
+        Ok(())
+    });
+    link.parts = kept;
+    exchanged
+}
+
+/// Reduces what [`exchange_parts`] received into `to`; `own` are this rank's values, where they
+/// are not in `to` already.
+fn reduce_own<T: Sum>(
+    link: &Link,
+    how: Reduction,
+    to: ViewMut<'_, T>,
+    own: Option<View<'_, T>>,
+    me: usize,
+    world: usize,
+) -> Result<()> {
+    let len = to.len();
+    if len == 0 {
+        return Ok(());
+    }
+    let room = link.parts.as_ref().expect("invariant: parts were received");
+    let room: View<'_, T> = room.view(0..world * len * size_of::<T>()).cast();
+    let part = |rank: usize| match rank == me {
+        true => own,
+        false => Some(room.slice(rank * len..(rank + 1) * len)),
+    };
+    link.space.reduce(how, to, world, part)
+}
+
+/// Sends this rank's part of the result to all, and receives the others' parts of it.
+fn gather_parts<T: Sum>(
+    turn: &Turn<'_, Host>,
+    link: &Link,
+    values: &mut ViewMut<'_, T>,
+    parts: &[Range<usize>],
+) -> Result<()> {
+    let (me, stream) = (turn.me, &link.stream);
+    if parts.iter().all(|part| part.len() == parts[0].len()) {
+        let values = values.reborrow();
+        return link.call(turn, |comm| comm.all_gather_in_place(values, stream));
+    }
+    let own = parts[me].clone();
+    let (mut low, rest) = values.reborrow().split_at(own.start);
+    let (mine, mut high) = rest.split_at(own.len());
+    link.group(turn, |group| {
+        for (peer, part) in parts.iter().enumerate().filter(|&(peer, _)| peer != me) {
+            let into = if peer < me {
+                low.slice(part.clone())
+            } else {
+                high.slice(part.start - own.end..part.end - own.end)
+            };
+            group.send(mine.as_view(), peer, stream)?;
+            group.recv(into, peer, stream)?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,201 @@
+//! How ranks come together: [`UniqueId`], and the ways to make an [`Nccl`].
+
+use super::comm::{Comm, place};
+use super::header::Headers;
+use super::library::{RawId, SUCCESS, library};
+use super::link::{Link, until};
+use super::{Nccl, NcclOptions, Terms};
+use crate::{Collective, Error, Local, Operation, Result};
+use emb_cuda::Device;
+use std::time::Instant;
+
+/// What the ranks of a world must all know to find each other: made by one, brought to the others
+/// by the caller's means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct UniqueId([u8; 128]);
+
+impl UniqueId {
+    /// A new one. It names a place of this process, which must live until all ranks have joined.
+    ///
+    /// # Errors
+    /// No NCCL library: names and paths tried. No network interface that the library could use.
+    pub fn new() -> Result<Self> {
+        let library = library()?;
+        let mut id = RawId([0; 128]);
+        // SAFETY: a place for an id.
+        let code = unsafe { (library.get_unique_id)(&raw mut id) };
+        if code == SUCCESS {
+            return Ok(Self(id.0));
+        }
+        let problem = library.explain(code, std::ptr::null_mut());
+        let call = "ncclGetUniqueId";
+        Err(Error::Nccl { call, rank: 0, world: 0, place: "any device".to_owned(), problem })
+    }
+
+    /// What was read by [`to_bytes`](Self::to_bytes).
+    pub fn from_bytes(bytes: [u8; 128]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes, to be brought to other processes.
+    pub fn to_bytes(self) -> [u8; 128] {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for UniqueId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UniqueId").finish_non_exhaustive()
+    }
+}
+
+impl Nccl {
+    /// The library found: its name or path, and its version.
+    ///
+    /// # Errors
+    /// [`Error::Space`], with the names and paths tried.
+    pub fn library() -> Result<(String, String)> {
+        let library = library()?;
+        Ok((library.name.clone(), library.version_text()))
+    }
+
+    /// The ranks of a new world in this process, in order, one for each of `devices`, for one
+    /// thread each.
+    ///
+    /// # Errors
+    /// [`Error::SharedDevice`] where a device is named twice; no library; what the first rank to
+    /// fail says.
+    pub fn threads(devices: &[Device], options: &NcclOptions) -> Result<Vec<Self>> {
+        for (second, device) in devices.iter().enumerate() {
+            if let Some(first) = devices[..second].iter().position(|other| other == device) {
+                return Err(Error::SharedDevice { first, second, device: device.ordinal() });
+            }
+        }
+        if devices.is_empty() {
+            return Ok(Vec::new());
+        }
+        let id = UniqueId::new()?;
+        for (device, other) in devices.iter().flat_map(|a| devices.iter().map(move |b| (a, b))) {
+            // Within a process, ranks may read each other's memory. Devices without a link cannot,
+            // and exchange through the host.
+            let _ = device.reach(other);
+        }
+        let controls = Local::world(devices.len(), &options.base);
+        std::thread::scope(|scope| {
+            let join = |(control, device): (Local, &Device)| {
+                let device = device.clone();
+                scope.spawn(move || Self::join_thread(control, &device, id, *options))
+            };
+            let threads: Vec<_> = controls.into_iter().zip(devices).map(join).collect();
+            let joined = threads.into_iter().map(|thread| {
+                let panicked = |_| Error::Space("a thread that joined panicked".to_owned());
+                thread.join().map_err(panicked).flatten()
+            });
+            let joined: Vec<Result<Self>> = joined.collect();
+            // The first to fail says why; the others say that it failed.
+            let cause = joined.iter().filter_map(|rank| rank.as_ref().err());
+            let cause = cause.min_by_key(|error| matches!(error, Error::Failed { .. }));
+            match cause {
+                Some(error) => Err(error.clone()),
+                None => joined.into_iter().collect(),
+            }
+        })
+    }
+
+    /// The rank that `threads` is of, on `device`: for ranks that are threads already, as those of
+    /// [`run`](crate::run). All call it together; a rank that fails fails `threads` as well. Devices
+    /// that can read each other's memory are told so before, by [`Device::reach`].
+    ///
+    /// # Errors
+    /// No library; ranks that do not come within the timeout, or that share a device.
+    pub fn over(mut threads: Local, device: &Device, options: &NcclOptions) -> Result<Self> {
+        let mut id = [0; 128];
+        if threads.rank() == 0 {
+            id = UniqueId::new()?.to_bytes();
+        }
+        threads.broadcast(&mut id[..], 0)?;
+        Self::join_thread(threads, device, UniqueId::from_bytes(id), *options)
+    }
+
+    fn join_thread(
+        control: Local,
+        device: &Device,
+        id: UniqueId,
+        options: NcclOptions,
+    ) -> Result<Self> {
+        let guard = control.guard();
+        let (rank, world) = (control.rank(), control.world());
+        let failed = || match control.failure() {
+            Some(failure) => Err(Error::Failed {
+                operation: Operation::Barrier,
+                rank,
+                step: 0,
+                failure: Box::new(failure),
+            }),
+            None => Ok(()),
+        };
+        let link = open(device, id, rank, world, &options, failed)?;
+        guard.done();
+        Ok(Self { control, link, headers: None, options })
+    }
+
+    /// Rank `rank` of `world`, of which each may be in a process of its own. Called by all ranks,
+    /// with the same `id` and the same options; returns once all have.
+    ///
+    /// # Errors
+    /// No library; a rank outside the world; ranks that do not come within the timeout, that have
+    /// other options, or that share a device.
+    pub fn from_id(
+        device: &Device,
+        id: UniqueId,
+        rank: usize,
+        world: usize,
+        options: &NcclOptions,
+    ) -> Result<Self> {
+        if rank >= world {
+            return Err(Error::NoSuchRank { operation: "from_id", rank, world });
+        }
+        let link = open(device, id, rank, world, options, || Ok(()))?;
+        let headers = Some(Headers::new(&link.stream, rank, world)?);
+        let control = Local::remote(rank, world, &options.base);
+        let mut joined = Self { control, link, headers, options: *options };
+        // Connects each rank to each, so that later only ranks that stop are missed.
+        joined.meet(Terms::new(Operation::Barrier).tag(options.tag()))?;
+        Ok(joined)
+    }
+}
+
+/// Joins the ranks that know `id`.
+fn open(
+    device: &Device,
+    id: UniqueId,
+    rank: usize,
+    world: usize,
+    options: &NcclOptions,
+    mut failed: impl FnMut() -> Result<()>,
+) -> Result<Link> {
+    let (began, timeout) = (Instant::now(), options.base.timeout);
+    let stream = device.stream()?;
+    let comm = Comm::init(library()?, device, RawId(id.0), rank, world)?;
+    let mut link = Link::new(comm, stream, timeout);
+    let watch = || {
+        failed()?;
+        if began.elapsed() <= timeout {
+            return Ok(());
+        }
+        let problem = format!("not all ranks came within {timeout:?}");
+        let call = "ncclCommInitRankConfig";
+        Err(Error::Nccl { call, rank, world, place: place(device), problem })
+    };
+    let joined = until(|| link.comm()?.is_ready(), watch);
+    match joined {
+        Ok(()) => {
+            link.settle();
+            Ok(link)
+        }
+        Err(error) => {
+            link.give_up();
+            Err(error)
+        }
+    }
+}
