@@ -56,7 +56,7 @@ mod verify;
 mod wire;
 
 pub use error::{Error, Result};
-pub use exchange::Exchanged;
+pub use exchange::{Exchanged, Prepared};
 pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
