@@ -60,9 +60,8 @@ pub(super) fn dense_update(
             let [beta1, gain1, beta2, gain2] = moments;
             let [eps, l2, keep] = ends;
             let (step_size, root_scale) = (rule.step_size, rule.root_scale);
-            let rule = Plain([
-                step_size, root_scale, beta1, gain1, beta2, gain2, eps, l2, keep, longest,
-            ]);
+            let rule =
+                Plain([step_size, root_scale, beta1, gain1, beta2, gain2, eps, l2, keep, longest]);
             let kernel = device.kernel("emb_dense_update_adam")?;
             let args = (rule, rest.0, rest.1, rest.2, rest.3, rest.4);
             // SAFETY: the rule as `Adam` of rules.cuh, and vectors of the lengths checked above.

@@ -154,9 +154,9 @@ impl<K: PartialEq> Graphs<K> {
         self.time += 1;
         let Some(entry) = self.kept.iter_mut().find(|entry| entry.key == key) else {
             work(cuda)?;
-            if self.kept.len() == self.most {
-                let oldest = (0..self.most).min_by_key(|&at| self.kept[at].used);
-                self.kept.swap_remove(oldest.expect("invariant: there is at least one"));
+            let oldest = (0..self.kept.len()).min_by_key(|&at| self.kept[at].used);
+            if let Some(oldest) = oldest.filter(|_| self.kept.len() == self.most) {
+                self.kept.swap_remove(oldest);
             }
             self.kept.push(Entry { key, used: self.time, graph: None });
             return Ok(());
@@ -164,12 +164,15 @@ impl<K: PartialEq> Graphs<K> {
         entry.used = self.time;
         let stream = cuda.stream.clone();
         let place = cuda.dense.sums.place();
-        // The old one goes first: it waits for its replays.
-        entry.graph.take_if(|(recorded, _)| *recorded != place);
-        if entry.graph.is_none() {
-            entry.graph = Some((place, Graph::capture(&stream, || work(cuda))?));
-        }
-        let (_, graph) = entry.graph.as_ref().expect("invariant: recorded above");
+        let graph = match entry.graph.take() {
+            Some((recorded, graph)) if recorded == place => graph,
+            old => {
+                // It goes first: it waits for its replays.
+                drop(old);
+                Graph::capture(&stream, || work(cuda))?
+            }
+        };
+        let (_, graph) = entry.graph.insert((place, graph));
         // SAFETY: the memory of the recording is that of `work`, which borrows it now, by the
         // caller's promise; the backend's has not moved.
         unsafe { graph.launch() }

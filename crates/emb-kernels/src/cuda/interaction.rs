@@ -55,8 +55,7 @@ pub(super) fn interact_backward(
     if x.extent() == 0 {
         return Ok(());
     }
-    let names =
-        ["emb_interact_backward_8", "emb_interact_backward_16", "emb_interact_backward_32"];
+    let names = ["emb_interact_backward_8", "emb_interact_backward_16", "emb_interact_backward_32"];
     let (kernel, shape) = samples.launch(cuda, names, |blocks| blocks)?;
     let Samples { batch, features, dim } = samples;
     let args = (

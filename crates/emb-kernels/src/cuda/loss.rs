@@ -27,8 +27,7 @@ pub(super) fn bce_with_logits(
     let device = stream.device();
     let (first, second) = (device.kernel("emb_bce_with_logits")?, device.kernel("emb_loss_total")?);
     let len = chunks as usize + 1;
-    let (mut total, mut partials) =
-        dense.losses.room(stream, len)?.view_mut(0..len).split_at(1);
+    let (mut total, mut partials) = dense.losses.room(stream, len)?.view_mut(0..len).split_at(1);
     let shape = Shape::covering(samples, THREADS, i32::MAX as u32);
     let args = (logits, labels, samples, scale, gradient, partials.reborrow());
     // SAFETY: what the kernel takes; `partials` has one for every 256 samples.

@@ -142,8 +142,7 @@ impl Plan {
     /// device of the current context, and stay so until the work is done.
     pub(super) unsafe fn run(&self, handle: &Handle, product: &Product) -> Result<()> {
         if let Some(bias) = product.bias {
-            let attribute =
-                sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+            let attribute = sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
             // SAFETY: an address.
             unsafe { self.description.set(attribute, bias) }?;
         }
@@ -207,7 +206,9 @@ fn prefer(key: &Key, workspace: usize) -> Result<Preference> {
     use sys::cublasLtMatmulPreferenceAttributes_t as Attribute;
     let preference = Preference::new()?;
     // SAFETY: the attribute is a 64-bit count of bytes.
-    unsafe { preference.set(Attribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace as u64) }?;
+    unsafe {
+        preference.set(Attribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace as u64)
+    }?;
     let alignments = [
         (Attribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.first.alignment),
         (Attribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.second.alignment),
