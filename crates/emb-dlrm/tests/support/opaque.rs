@@ -65,6 +65,8 @@ impl Backend for Opaque {
     type ViewMut<'a, T: Scalar> = Held<'a, T>;
     type Tables = Hidden;
 
+    const STREAMS: bool = true;
+
     fn another(&self) -> Result<Self> {
         self.0.another().map(Self)
     }

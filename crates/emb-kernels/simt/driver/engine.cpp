@@ -11,7 +11,10 @@ namespace driver {
 namespace {
 
 // After this long with nothing to run, a waiting thread tells what everybody waits for, once.
-const auto kStall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+std::chrono::seconds stall() {
+    static const auto the_stall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+    return the_stall;
+}
 
 bool may_run(Stream& stream) {
     if (stream.busy || stream.queue.empty()) return false;
@@ -121,7 +124,7 @@ void wait_until(Lock& lock, const std::function<bool()>& done) {
             progress = state().progress;
             since = Clock::now();
         }
-        if (!told && Clock::now() - since > kStall) {
+        if (!told && Clock::now() - since > stall()) {
             told = true;
             tell_stall();
         }

@@ -58,6 +58,8 @@ impl Backend for Cuda {
     type ViewMut<'a, T: Scalar> = ViewMut<'a, T>;
     type Tables = CudaTables;
 
+    const STREAMS: bool = true;
+
     fn another(&self) -> Result<Self> {
         Self::new(self.stream.device(), self.options)
     }
