@@ -22,6 +22,7 @@ mod descriptors;
 mod gather;
 mod gemm;
 mod ids;
+mod init;
 mod interaction;
 mod loss;
 mod options;
