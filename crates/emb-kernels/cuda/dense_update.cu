@@ -16,23 +16,23 @@ __device__ __forceinline__ void step(const Rule& rule, uint32_t slots, float* pa
     auto weights = read_pack<kWidth>(parameter + first);
     const auto gradients = read_pack<kWidth>(gradient + first);
 #pragma unroll
-    for (int slot = 0; slot < Rule::kElementSlots; ++slot) {
-        if (slot < int(slots)) kept[slot] = read_pack<kWidth>(state + slot * len + first);
+    for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) {
+        if (slot < slots) kept[slot] = read_pack<kWidth>(state + slot * len + first);
     }
     const typename Rule::Row row = rule.row(nullptr, 0.0);
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
         float mine[Rule::kElementSlots + 1];
 #pragma unroll
-        for (int slot = 0; slot < Rule::kElementSlots; ++slot) mine[slot] = kept[slot].at[k];
+        for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) mine[slot] = kept[slot].at[k];
         weights.at[k] = rule.element(row, weights.at[k], gradients.at[k], mine);
 #pragma unroll
-        for (int slot = 0; slot < Rule::kElementSlots; ++slot) kept[slot].at[k] = mine[slot];
+        for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) kept[slot].at[k] = mine[slot];
     }
     write_pack(parameter + first, weights);
 #pragma unroll
-    for (int slot = 0; slot < Rule::kElementSlots; ++slot) {
-        if (slot < int(slots)) write_pack(state + slot * len + first, kept[slot]);
+    for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) {
+        if (slot < slots) write_pack(state + slot * len + first, kept[slot]);
     }
 }
 

@@ -247,18 +247,23 @@ __device__ __forceinline__ void backward(const Samples& x, const float* __restri
                 if (mine + d < x.dim) sum[0][d] = upstream[mine + d];
             }
         }
-        for (uint32_t other = 0; other < x.features; other += kFeatures) {
+        const uint32_t end = S::kMany ? x.features : 1;
+        for (uint32_t other = 0; other < end; other += kFeatures) {
             const uint32_t count = at_most(kFeatures, x.features - other);
-            if (live && (column == 0 || x.features > kFeatures)) {
+            if (live && (column == 0 || end > kFeatures)) {
                 in_batches<S::kTeam>(
                     t, count * kFeatures,
                     [&](uint32_t k) {
                         const uint32_t i = first + k % kFeatures, j = other + k / kFeatures;
-                        if (i >= x.features || i == j) return 0.0f;
+                        // Of a symmetric part one half is read.
+                        if (i >= x.features || (first == other && i <= j)) return 0.0f;
                         return upstream[pair_column(x, order, i > j ? i : j, i > j ? j : i)];
                     },
                     [=](uint32_t k, float read) {
-                        reinterpret_cast<float*>(matrix[k / kFeatures])[k % kFeatures] = read;
+                        const uint32_t i = k % kFeatures, j = k / kFeatures;
+                        if (first == other && i < j) return;
+                        reinterpret_cast<float*>(matrix[j])[i] = read;
+                        if (first == other) reinterpret_cast<float*>(matrix[i])[j] = read;
                     });
             }
             if (live) {
@@ -267,6 +272,7 @@ __device__ __forceinline__ void backward(const Samples& x, const float* __restri
             }
             __syncthreads();
             if (live && mine < x.dim) {
+#pragma unroll 4
                 for (uint32_t k = 0; k < count; ++k) {
                     const float4 a = matrix[k][row / 4], b = tile[k][four];
                     const float p[4] = {a.x, a.y, a.z, a.w}, q[4] = {b.x, b.y, b.z, b.w};
@@ -312,7 +318,7 @@ __device__ __forceinline__ void backward(const Samples& x, const float* __restri
     EMB_KERNEL(emb_interact_##FEATURES)
 
 #define EMB_INTERACT_BACKWARD(FEATURES)                                                            \
-    extern "C" __global__ void __launch_bounds__(emb::interaction::kThreads)                      \
+    extern "C" __global__ void __launch_bounds__(emb::interaction::kThreads, 6)                   \
         emb_interact_backward_##FEATURES(const float* x, uint64_t x_stride, uint64_t batch,       \
                                          uint32_t features, uint32_t dim, const float* gradient,  \
                                          uint64_t gradient_stride, float* x_gradient,             \

@@ -5,7 +5,8 @@ namespace emb {
 
 constexpr int kLossThreads = 256;
 
-// The sum over a block in a fixed order: halves are folded onto each other. Thread 0 has it.
+// The sum over a block in a fixed order: halves are folded onto each other. Thread 0 has it, the
+// others 0.
 __device__ __forceinline__ double block_sum(double value) {
     EMB_SHARED_ARRAY(double, sums, [kLossThreads]);
     const int t = threadIdx.x;
@@ -14,7 +15,7 @@ __device__ __forceinline__ double block_sum(double value) {
         __syncthreads();
         if (t < half) sums[t] += sums[t + half];
     }
-    const double sum = sums[0];
+    const double sum = t == 0 ? sums[0] : 0.0;
     // The next sum takes the place of this one.
     __syncthreads();
     return sum;

@@ -21,6 +21,7 @@ constexpr size_t kStaticShared = 48 * 1024;     // bytes, of arrays in the sourc
 constexpr size_t kSharedLimit = 227 * 1024;     // bytes a block may have at all, of an H100
 constexpr unsigned kSharedArrays = 64;          // in one kernel
 constexpr unsigned kAtomics = 8;                // addresses remembered between two fences
+constexpr unsigned kFibers = 2 * kBlockThreads;  // of a worker: two blocks' under the race checker
 
 enum class Order { kSequential, kReverse, kRandom };
 enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kFinished };
@@ -101,8 +102,11 @@ struct Launch {
 };
 
 struct Worker {
-    Fiber* fibers[kBlockThreads] = {};
+    Worker* next_idle = nullptr;
+    Fiber* pool[kFibers] = {};
     unsigned made = 0;
+    Fiber* fibers[kBlockThreads] = {};  // of the block, by number of the thread
+    uint64_t turn = 0;                  // blocks that were run in this launch
     Fiber host;
     Fiber* left = nullptr;  // the fiber that was switched from last
     Ready ready;
@@ -125,7 +129,8 @@ struct Worker {
 };
 
 // fiber.cpp
-void prepare_fibers(Worker& worker, unsigned count);
+void prepare_fibers(Worker& worker);
+void choose_fibers(Worker& worker);
 void switch_fiber(Fiber& from, Fiber& to);
 Fiber& running();
 
@@ -158,6 +163,7 @@ void* take_fresh(Worker& worker, size_t bytes);
 // counter.cpp
 void begin_launch_count(const char* kernel);
 void end_launch_count();
+bool counts_unique();
 
 // registry.cpp
 Registration* find_kernel(const char* name);

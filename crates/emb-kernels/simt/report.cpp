@@ -30,7 +30,7 @@ bool wait_alike(const Fiber& left, const Fiber& right) {
 void print_wait(const Fiber& fiber) {
     const Site& site = fiber.call.site;
     if (fiber.state == State::kFinished) {
-        fputs("returned\n", stderr);
+        fputs("have returned\n", stderr);
     } else if (fiber.state == State::kInWarp) {
         fprintf(stderr, "wait at %s(%08x), %s:%d\n", site.what, fiber.call.mask, site.file,
                 site.line);
@@ -58,19 +58,22 @@ void report_deadlock(const Worker& worker) {
     fprintf(stderr, "simt: kernel %s, block (%u,%u,%u): deadlock, %u of %u threads have returned\n",
             worker.launch->kernel->kernel.name, block.x, block.y, block.z, worker.finished,
             worker.threads);
+    bool told[kBlockThreads] = {};
     unsigned groups = 0;
-    for (unsigned first = 0; first < worker.threads && groups < kGroups; ++groups) {
-        unsigned end = first + 1;
-        while (end < worker.threads && wait_alike(*worker.fibers[first], *worker.fibers[end])) {
-            ++end;
+    for (unsigned first = 0; first < worker.threads && groups < kGroups; ++first) {
+        if (told[first]) continue;
+        ++groups;
+        unsigned count = 0;
+        unsigned last = first;
+        for (unsigned i = first; i < worker.threads; ++i) {
+            if (!wait_alike(*worker.fibers[first], *worker.fibers[i])) continue;
+            told[i] = true;
+            ++count;
+            last = i;
         }
-        if (end - first == 1) {
-            fprintf(stderr, "simt:   thread %u: ", first);
-        } else {
-            fprintf(stderr, "simt:   threads %u to %u: ", first, end - 1);
-        }
+        const char* some = last - first + 1 == count ? "" : "some of ";
+        fprintf(stderr, "simt:   %u threads (%s%u to %u) ", count, some, first, last);
         print_wait(*worker.fibers[first]);
-        first = end;
     }
     fflush(stderr);
     abort();

@@ -41,16 +41,6 @@ void place_thread(Worker& worker, unsigned number, const uint3& block) {
     fiber.call.site = {};
 }
 
-// Each block takes the fibers one further on, so that the thread with the same number of another
-// block is another fiber to the race checker, and not ordered with it.
-void rotate_fibers([[maybe_unused]] Worker& worker) {
-#ifdef SIMT_TSAN
-    Fiber* first = worker.fibers[0];
-    for (unsigned i = 1; i < worker.made; ++i) worker.fibers[i - 1] = worker.fibers[i];
-    worker.fibers[worker.made - 1] = first;
-#endif
-}
-
 }  // namespace
 
 // The thread that runs has stopped, or is in the queue: another goes on.
@@ -79,7 +69,7 @@ void run_block(Worker& worker, uint64_t index) {
     // Any odd factors that spread seed and block over the bits; the state may not be zero.
     worker.random = (launch.seed * 0x9e3779b97f4a7c15u) ^ ((index + 1) * 0xd1b54a32d192ed03u) ^ 1;
     if (worker.random == 0) worker.random = 1;
-    rotate_fibers(worker);
+    choose_fibers(worker);
     begin_block_order(worker);
     begin_block_shared(worker);
     worker.finished = 0;

@@ -22,13 +22,15 @@ mod mat;
 mod operands;
 pub mod reference;
 mod rng;
+mod row_gradients;
+mod rule_checks;
 mod shape;
 mod spec;
 mod table_checks;
 mod window;
 
 pub use backend::Backend;
-pub use cpu::{Cpu, CpuOptions, RowGradients};
+pub use cpu::{Cpu, CpuOptions};
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaOptions, Precision};
 pub use error::Error;
@@ -40,6 +42,7 @@ pub use operands::{
     Scalar, Unique,
 };
 pub use rng::normal;
+pub use row_gradients::RowGradients;
 pub use spec::{Dtype, Init, Pages, Rounding, TableSpec};
 pub use window::{RowNumbers, Window};
 

@@ -82,7 +82,7 @@ add() {
 for source in "$simt"/*.cpp; do add runtime "$source" "$runtime" "$simt"; done
 for source in "$driver"/*.cpp; do
     flags=$own
-    case $source in */nvrtc.cpp) flags="$own '-DSIMT_FLAGS=\"$later\"'" ;; esac
+    case $source in */nvrtc.cpp) flags="$own '-DSIMT_FLAGS=\"$later\"' '-DSIMT_LINK_FLAGS=\"$link\"'" ;; esac
     add driver "$source" "$flags" "$simt" "$driver"
 done
 for source in "$cuda/emb.cu" ${EMB_EXTRA_KERNELS:-}; do

@@ -140,6 +140,9 @@ DRIVER_API int cuStreamGetCaptureInfo_v3(void* handle, int* status, uint64_t* nu
     if (edges) *edges = nullptr;
     return cuStreamGetCaptureInfo_v2(handle, status, number, graph, nodes, count);
 }
+DRIVER_API int cuStreamGetCaptureInfo(void* handle, int* status, uint64_t* number) {
+    return cuStreamGetCaptureInfo_v2(handle, status, number, nullptr, nullptr, nullptr);
+}
 DRIVER_API int cuThreadExchangeStreamCaptureMode(int* mode) {
     std::swap(thread_state().capture_mode, *mode);
     return kOk;

@@ -1,8 +1,10 @@
 // cuInit, devices and contexts.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "engine.h"
+#include "faults.h"
 #include "graph.h"
 #include "memory.h"
 
@@ -86,6 +88,7 @@ DRIVER_API int cuInit(unsigned) {
     const int devices = static_cast<int>(environment("SIMT_DEVICES", 1));
     if (devices <= 0) return 100;  // CUDA_ERROR_NO_DEVICE
     for (int i = 0; i < devices; ++i) create_device(i, environment("SIMT_MEMORY", kDefaultMemory));
+    install_fault_reports();
     state().initialized = true;
     return kOk;
 }

@@ -1,8 +1,7 @@
 // The scheduler of queued work.
 #include "engine.h"
 
-#include <algorithm>
-
+#include "faults.h"
 #include "graph.h"
 #include "memory.h"
 #include "trace.h"
@@ -11,7 +10,10 @@ namespace driver {
 namespace {
 
 // After this long with nothing to run, a waiting thread tells what everybody waits for, once.
-const auto kStall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+std::chrono::seconds stall() {
+    static const auto the_stall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+    return the_stall;
+}
 
 bool may_run(Stream& stream) {
     if (stream.busy || stream.queue.empty()) return false;
@@ -31,7 +33,9 @@ void run_work(Lock& lock, Stream* stream, const std::shared_ptr<Work>& work) {
             if (!work->quiet) trace("run", stream, *work);
             ++state().executing;
             lock.unlock();
+            running_work(work.get());
             int code = work->run();
+            running_work(nullptr);
             lock.lock();
             --state().executing;
             if (code != kOk) fail(device, code, work->what + " failed");
@@ -84,10 +88,6 @@ bool step(Lock& lock) {
     for (const auto& stream : state().streams) {
         if (may_run(*stream)) streams.push_back(stream);
     }
-    // A set orders streams by address, which differs from run to run.
-    std::sort(streams.begin(), streams.end(), [](const auto& a, const auto& b) {
-        return std::make_pair(a->device->ordinal, a->number) < std::make_pair(b->device->ordinal, b->number);
-    });
     auto& loose = state().loose;
     const size_t choices = streams.size() + loose.size();
     if (choices == 0) return false;
@@ -121,7 +121,7 @@ void wait_until(Lock& lock, const std::function<bool()>& done) {
             progress = state().progress;
             since = Clock::now();
         }
-        if (!told && Clock::now() - since > kStall) {
+        if (!told && Clock::now() - since > stall()) {
             told = true;
             tell_stall();
         }

@@ -2,6 +2,7 @@
 #include "graph.h"
 
 #include "engine.h"
+#include "faults.h"
 #include "memory.h"
 #include "trace.h"
 
@@ -37,6 +38,7 @@ int run_graph(const Graph& graph, Device& device) {
             trace("run", nullptr, work);
         }
         const Work& work = *graph.nodes[node].work;
+        running_work(&work);
         if (int code = work.run ? work.run() : 0) return code;
         done[node] = 1;
     }

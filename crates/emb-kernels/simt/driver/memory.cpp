@@ -224,9 +224,30 @@ std::string refuse(const Device& device, const Access& access) {
     return "";
 }
 
+namespace {
+
+// Small memory that a kernel is given may be a list of descriptors: addresses in it count as well.
+// Not in builds with the thread sanitizer, where this would be a race with kernels of other devices.
+std::string refuse_held([[maybe_unused]] const Device& device, [[maybe_unused]] const Allocation& allocation) {
+#if !defined(__SANITIZE_THREAD__)
+    constexpr size_t kDescriptors = 64 << 10;
+    if (state().devices.size() < 2 || allocation.bytes > kDescriptors || !allocation.device || live().empty()) return "";
+    const uint64_t lowest = live().begin()->first, highest = live().rbegin()->first + live().rbegin()->second.bytes;
+    const auto* words = reinterpret_cast<const uint64_t*>(allocation.base);
+    for (size_t i = 0; i < allocation.bytes / 8; ++i) {
+        if (words[i] < lowest || words[i] >= highest) continue;
+        const Allocation* held = find_allocation(words[i]);
+        if (held && !may_touch(device, *held)) return text("word %zu of ", i) + owner(allocation) + ": " + no_peer_access(device, *held);
+    }
+#endif
+    return "";
+}
+
+}  // namespace
+
 std::string refuse_word(const Device& device, uint64_t word) {
     if (const Allocation* allocation = find_allocation(word)) {
-        return may_touch(device, *allocation) ? "" : no_peer_access(device, *allocation);
+        return may_touch(device, *allocation) ? refuse_held(device, *allocation) : no_peer_access(device, *allocation);
     }
     if (holder(freed(), word)) return text("a parameter is 0x%llx, ", static_cast<unsigned long long>(word)) + describe(word);
     return "";

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "counters.h"
 #include "engine.h"
 #include "memory.h"
 #include "nvrtc.h"
@@ -259,6 +260,7 @@ int launch(Function* function, const Shape& shape, void* handle, void** paramete
     auto values = copy_parameters(*function, parameters, &work->words);
     const std::string name = function->name;
     work->run = [name, shape, values] {
+        count_launch(name);
         std::vector<void*> pointers;
         for (auto& value : *values) pointers.push_back(value.data());
         return simt_launch(name.c_str(), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],

@@ -72,12 +72,19 @@ struct Device {
     int status() const { return failed ? failed : failed_comms.empty() ? kOk : kLaunchFailed; }
 };
 
+// The order of scheduling: that of creation, not of addresses, which differ from run to run.
+struct StreamOrder {
+    bool operator()(const std::shared_ptr<Stream>& a, const std::shared_ptr<Stream>& b) const {
+        return a->device->ordinal != b->device->ordinal ? a->device->ordinal < b->device->ordinal : a->number < b->number;
+    }
+};
+
 struct State {
     std::mutex mutex;
     std::condition_variable changed;
     bool initialized = false;
     std::vector<std::unique_ptr<Device>> devices;
-    std::set<std::shared_ptr<Stream>> streams;  // the legacy ones too
+    std::set<std::shared_ptr<Stream>, StreamOrder> streams;  // the legacy ones too
     std::map<void*, std::shared_ptr<Stream>> stream_handles;
     std::map<void*, std::shared_ptr<Event>> event_handles;
     std::set<Context*> contexts;
@@ -121,6 +128,8 @@ std::shared_ptr<Event> find_event(void* handle);
 
 // A long unsigned from the environment, or `otherwise`.
 uint64_t environment(const char* name, uint64_t otherwise);
+// The path that a variable names, with %p replaced by the number of the process; empty where unset.
+std::string path_from_environment(const char* name);
 // One message on stderr, "simt driver: ...".
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,15 +3,14 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 
 namespace driver {
 namespace {
 
 FILE* file() {
     static FILE* the_file = [] {
-        const char* path = getenv("SIMT_TRACE");
-        FILE* opened = path && *path ? fopen(path, "w") : nullptr;
+        const std::string path = path_from_environment("SIMT_TRACE");
+        FILE* opened = path.empty() ? nullptr : fopen(path.c_str(), "w");
         // Whole lines reach the file even where the process is killed.
         if (opened) setvbuf(opened, nullptr, _IOLBF, 1 << 16);
         return opened;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ constexpr Flavour kFlavour =
 // In builds of `flavours` the defect is caught, and the output has `text`.
 struct Caught {
     unsigned flavours;
-    const char* text;
+    std::string text;
 };
 struct Plant {
     const char* name;
@@ -54,6 +55,19 @@ struct AddPlant {
     }
 };
 
+// "file.cpp:12" of the line that ends with this comment: where a report must point.
+inline std::string line_with(const char* path, const std::string& comment) {
+    std::ifstream file(path);
+    std::string text;
+    for (int line = 1; std::getline(file, text); ++line) {
+        if (text.size() < comment.size()) continue;
+        if (text.compare(text.size() - comment.size(), comment.size(), comment) != 0) continue;
+        const char* slash = strrchr(path, '/');
+        return std::string(slash ? slash + 1 : path) + ":" + std::to_string(line);
+    }
+    return "no line that ends with " + comment;
+}
+
 inline void run_plant(const char* name) {
     for (const Plant& plant : plants()) {
         if (strcmp(plant.name, name) == 0) plant.body();
@@ -66,7 +80,7 @@ inline void run_plant(const char* name) {
     dup2(output, 1);
     dup2(output, 2);
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-    setenv("TSAN_OPTIONS", "halt_on_error=1", 1);
+    setenv("TSAN_OPTIONS", "halt_on_error=1:atexit_sleep_ms=0", 1);
     setenv("UBSAN_OPTIONS", "print_stacktrace=1", 1);
     execl("/proc/self/exe", "test", "plant", plant.name, static_cast<char*>(nullptr));
     _exit(0);
@@ -74,7 +88,7 @@ inline void run_plant(const char* name) {
 
 // Empty if the defect is caught, or is none in this build.
 inline std::string why_not_caught(const Plant& plant, size_t* caught) {
-    std::vector<const char*> texts;
+    std::vector<std::string> texts;
     for (const Caught& each : plant.caught) {
         if (each.flavours & kFlavour) texts.push_back(each.text);
     }
@@ -94,9 +108,9 @@ inline std::string why_not_caught(const Plant& plant, size_t* caught) {
     int status = 0;
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "it ended well\n" + output;
-    for (const char* text : texts) {
+    for (const std::string& text : texts) {
         if (output.find(text) == std::string::npos) {
-            return std::string("nothing is said of \"") + text + "\"\n" + output;
+            return "nothing is said of \"" + text + "\"\n" + output;
         }
     }
     ++*caught;
@@ -104,6 +118,8 @@ inline std::string why_not_caught(const Plant& plant, size_t* caught) {
 }
 
 }  // namespace check
+
+#define LINE_WITH(COMMENT) check::line_with(__FILE__, COMMENT)
 
 #define PLANT(NAME, ...)                                                           \
     static void plant_##NAME();                                                    \

@@ -6,63 +6,15 @@
 
 use super::Cpu;
 use super::apply::{Touched, apply, statistics};
-use super::ids::{check_and_touch, expect};
+use super::ids::check_and_touch;
 use super::parallel::split;
 use super::shared::SharedMut;
 use super::sum::{Run, sum_rows};
 use super::table::CpuTables;
-use super::update::{check, check_rules, max_gradient, refuse_whole_row};
-use crate::{Error, FeatureMap, Gradients, JaggedView, Result, TableSpec};
+use super::update::check;
+use crate::rule_checks::{check_rules, max_gradient, refuse_whole_rows};
+use crate::{FeatureMap, Gradients, JaggedView, Result, RowGradients, TableSpec};
 use emb_optim::Rule;
-
-/// Touched rows of a step, their summed gradients, and what the columns held here add to the
-/// statistics of the rows. Reused from step to step, it keeps its memory.
-#[derive(Debug, Default)]
-pub struct RowGradients {
-    tables: Vec<TableGradients>,
-}
-
-/// The part of [`RowGradients`] of one table.
-#[derive(Debug, Default)]
-struct TableGradients {
-    dim: usize,
-    rows: Vec<u64>,
-    sums: Vec<f32>,
-    statistics: Vec<f64>,
-    /// One row in `f32`.
-    buffer: Vec<f32>,
-}
-
-impl RowGradients {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Local rows of table `table` that the step touches, ascending.
-    ///
-    /// # Panics
-    /// When there is no such table.
-    pub fn rows(&self, table: usize) -> &[u64] {
-        &self.tables[table].rows
-    }
-
-    /// `[rows, dim]` sums of the gradients of those rows.
-    ///
-    /// # Panics
-    /// When there is no such table.
-    pub fn sums(&self, table: usize) -> &[f32] {
-        &self.tables[table].sums
-    }
-
-    /// `[rows]` statistics of the columns held here; all 0 for a rule that uses none.
-    ///
-    /// # Panics
-    /// When there is no such table.
-    pub fn statistics(&self, table: usize) -> &[f64] {
-        &self.tables[table].statistics
-    }
-}
 
 impl Cpu {
     /// Phase one: sums the gradients of every touched row and measures them with the table's rule.
@@ -84,12 +36,11 @@ impl Cpu {
         let (threads, isa) = (team.threads(), *instructions);
         team.run(|| {
             check("row_gradients", tables, map, batch, gradients, rules)?;
-            refuse_whole_row(tables, rules)?;
+            refuse_whole_rows(tables.specs(), rules)?;
             check_and_touch(threads, tables, map, batch, 0..map.features().len())?;
             scratch.keys.build(threads, tables, map, batch, gradients)?;
             let count = tables.tables().len();
-            out.tables.resize_with(count, TableGradients::default);
-            let shared = SharedMut::new(&mut out.tables);
+            let shared = SharedMut::new(out.reset(count));
             split(threads, count, &|t: usize| {
                 // SAFETY: every part takes its own table.
                 let out = unsafe { &mut shared.part(t, 1)[0] };
@@ -135,24 +86,14 @@ impl Cpu {
         rules: &[Rule],
         step: u64,
     ) -> Result<()> {
-        check_rules("apply", tables, rules)?;
-        refuse_whole_row(tables, rules)?;
-        expect("apply", "tables of the gradients", tables.tables().len(), gradients.tables.len())?;
-        expect("apply", "totals, one slice a table", gradients.tables.len(), totals.len())?;
-        for ((table, part), totals) in tables.tables().iter().zip(&gradients.tables).zip(totals) {
-            expect("apply", "totals of a table", part.rows.len(), totals.len())?;
-            if part.dim != table.dim || part.rows.last().is_some_and(|&row| row >= table.rows) {
-                return Err(Error::BadTable {
-                    table: table.name.clone(),
-                    what: "the row gradients are of another table".to_owned(),
-                });
-            }
-        }
+        check_rules("apply", tables.specs(), rules)?;
+        refuse_whole_rows(tables.specs(), rules)?;
+        gradients.check("apply", tables.specs(), totals)?;
         let (threads, isa) = (self.team.threads(), self.instructions);
         let tables = &*tables;
         self.team.run(|| {
             for (t, table) in tables.tables().iter().enumerate() {
-                let part = &gradients.tables[t];
+                let part = &gradients.tables()[t];
                 // Already done where these tables made the gradients.
                 part.rows.iter().for_each(|&row| table.touch(row));
                 split(threads, part.rows.len().div_ceil(PART), &|p: usize| {

@@ -37,7 +37,6 @@ mod update;
 mod weights;
 
 pub use backend::Cpu;
-pub use columns::RowGradients;
 pub use detect::Instructions;
 pub use options::CpuOptions;
 pub use table::CpuTables;

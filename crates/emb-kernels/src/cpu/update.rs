@@ -7,9 +7,10 @@ use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
 use super::keys::Keys;
 use super::parallel::split;
 use super::sum::Run;
-use super::table::{CpuTables, Table};
+use super::table::CpuTables;
+use crate::rule_checks::{check_rules, max_gradient, refuse_column_cuts};
 use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
-use emb_optim::{RowRule, Rule, RuleVisitor};
+use emb_optim::Rule;
 
 /// Elements of a block of sums: it stays in the first-level cache until the rule has run.
 const BLOCK_ELEMENTS: usize = 2048;
@@ -44,9 +45,7 @@ pub(crate) fn scatter_update(
     step: u64,
 ) -> Result<()> {
     check("scatter_update", tables, map, batch, gradients, rules)?;
-    for (table, rule) in tables.tables().iter().zip(rules) {
-        refuse_column_cut(table, rule)?;
-    }
+    refuse_column_cuts(tables.specs(), rules)?;
     check_and_touch(threads, tables, map, batch, 0..map.features().len())?;
     scratch.keys.build(threads, tables, map, batch, gradients)?;
     scratch.cut(threads);
@@ -117,7 +116,7 @@ pub(crate) fn check(
     rules: &[Rule],
 ) -> Result<()> {
     check_shapes(operation, tables, map, batch)?;
-    check_rules(operation, tables, rules)?;
+    check_rules(operation, tables.specs(), rules)?;
     let pooled = gradients.pooled;
     let shape = (pooled.rows, pooled.cols, pooled.stride, pooled.data.len());
     expect_shape(operation, "pooled gradient", shape, batch.batch, map.width())?;
@@ -138,81 +137,4 @@ pub(crate) fn check(
         expect_shape(operation, "sequence gradient", shape, rows as usize, map.dim(f))?;
     }
     expect(operation, "sequence gradients beyond the features", 0, given.count())
-}
-
-/// Checks that there is one rule a table, with the state that the table has.
-pub(crate) fn check_rules(
-    operation: &'static str,
-    tables: &CpuTables,
-    rules: &[Rule],
-) -> Result<()> {
-    expect(operation, "rules, one for each table", tables.tables().len(), rules.len())?;
-    for (table, rule) in tables.tables().iter().zip(rules) {
-        if rule.slots() != table.slots {
-            return Err(Error::BadTable {
-                table: table.name.clone(),
-                what: format!(
-                    "a rule with state {:?}, but the table was made with {:?}",
-                    rule.slots(),
-                    table.slots
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn refuse_column_cut(table: &Table, rule: &Rule) -> Result<()> {
-    let window = &table.spec().window;
-    if window.table_dim == table.dim || !(uses_statistic(rule) || rule.needs_whole_row()) {
-        return Ok(());
-    }
-    Err(Error::BadTable {
-        table: table.name.clone(),
-        what: format!(
-            "{} of {} columns are here and the rule needs whole rows: use row_gradients and apply",
-            table.dim, window.table_dim
-        ),
-    })
-}
-
-/// Refuses rules that need all columns of a row at once where they are not here.
-pub(crate) fn refuse_whole_row(tables: &CpuTables, rules: &[Rule]) -> Result<()> {
-    for (table, rule) in tables.tables().iter().zip(rules) {
-        let window = &table.spec().window;
-        if window.table_dim != table.dim && rule.needs_whole_row() {
-            return Err(Error::BadTable {
-                table: table.name.clone(),
-                what: format!(
-                    "{} of {} columns are here and the rule needs all at once",
-                    table.dim, window.table_dim
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// See [`RowRule::uses_statistic`].
-fn uses_statistic(rule: &Rule) -> bool {
-    struct Ask;
-    impl RuleVisitor for Ask {
-        type Output = bool;
-        fn visit<R: RowRule>(self, rule: R) -> bool {
-            rule.uses_statistic()
-        }
-    }
-    rule.visit(Ask)
-}
-
-/// See [`RowRule::max_gradient`].
-pub(crate) fn max_gradient(rule: &Rule) -> Option<f32> {
-    struct Ask;
-    impl RuleVisitor for Ask {
-        type Output = Option<f32>;
-        fn visit<R: RowRule>(self, rule: R) -> Option<f32> {
-            rule.max_gradient()
-        }
-    }
-    rule.visit(Ask)
 }
