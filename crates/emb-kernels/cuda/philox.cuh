@@ -60,7 +60,8 @@ __host__ __device__ __forceinline__ uint16_t rounding_bits(Key key, uint64_t row
                                                            uint32_t column) {
     const Words words = rounding_words(key, row, step, column / 64 * 8 + column % 8);
     const uint32_t i = column % 64 / 8;
-    const uint32_t word = i < 4 ? (i < 2 ? words.w[0] : words.w[1]) : (i < 6 ? words.w[2] : words.w[3]);
+    const uint32_t low = i < 2 ? words.w[0] : words.w[1], high = i < 6 ? words.w[2] : words.w[3];
+    const uint32_t word = i < 4 ? low : high;
     return (uint16_t)(word >> (16 * (i % 2)));
 }
 

@@ -11,9 +11,9 @@ struct Table {
     void* weights;          // [rows, dim] of dtype
     float* row_state;       // [rows, row_slots]
     float* element_state;   // [rows, element_slots, dim]
-    const uint64_t* row_numbers;  // [rows] global row of each local one, or null: first_row + row * row_step
+    const uint64_t* row_numbers;  // [rows] global row of each, or null: first_row + row * row_step
     uint64_t rows;
-    uint64_t first_key;     // rows of the tables before this one: (table, row) is key first_key + row
+    uint64_t first_key;     // rows of the tables before this one; a row's key is first_key + row
     uint64_t first_row;     // of the window
     uint64_t row_step;      // of the window
     uint32_t dim;
@@ -44,6 +44,26 @@ struct Feature {
     uint32_t sequence;  // number of this feature among those without pooling
 };
 static_assert(sizeof(Feature) == 48, "as in descriptors.rs");
+
+// What one warp of a pooled lookup does for every block of samples: see lookup.cu.
+struct Slot {
+    uint32_t feature;
+    uint16_t part;   // which of the warps of this feature
+    uint8_t vector;  // bytes of a lane's load
+    uint8_t lanes;   // that share a row
+};
+static_assert(sizeof(Slot) == 8, "as in src/cuda/pool.rs");
+
+// Last of the features first..end whose values begin at `position` or before it.
+__device__ __forceinline__ uint32_t feature_at(const uint64_t* offsets, uint64_t batch,
+                                               uint32_t first, uint32_t end, uint64_t position) {
+    while (end - first > 1) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (offsets[middle * batch] <= position) first = middle;
+        else end = middle;
+    }
+    return first;
+}
 
 __device__ __forceinline__ uint64_t global_row(const Table& table, uint64_t row) {
     return table.row_numbers ? table.row_numbers[row] : table.first_row + row * table.row_step;
