@@ -20,7 +20,7 @@ fn step(rank: &mut Staged<Nccl>, room: &mut Vec<f32>) -> Result<()> {
         rank.exchange_counts(counts, &mut sizes[..world])?;
         rank.all_to_all_v(send, counts, recv, counts)?;
         rank.all_reduce(send)?;
-        rank.all_reduce(&mut send[..len + 1])?;
+        rank.all_reduce(&mut send[..len - 1])?;
         rank.reduce_scatter(send, &mut recv[..len])?;
         rank.all_gather_v(&recv[me * len..][..len], send, counts)?;
         rank.broadcast(&mut send[..len], world - 1)?;
