@@ -7,6 +7,9 @@
 #if __has_include("lookup.cu")
 #include "lookup.cu"
 #endif
+#if __has_include("gather.cu")
+#include "gather.cu"
+#endif
 #if __has_include("init.cu")
 #include "init.cu"
 #endif

@@ -68,8 +68,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) emb_gather(
     const emb::Feature* features, uint32_t first, uint32_t end, const uint64_t* offsets,
     uint64_t batch, const int64_t* values, const uint64_t* starts, float* out, uint64_t stride,
     uint32_t chunk) {
-    const uint64_t warp = __shfl_sync(
-        emb::kFullWarp, (uint64_t)blockIdx.x * (blockDim.x / emb::kWarp) + threadIdx.x / emb::kWarp, 0);
+    // Through a shuffle, so that the compiler sees that lanes of a warp do not part.
+    const uint32_t in_block = __shfl_sync(emb::kFullWarp, threadIdx.x / emb::kWarp, 0);
+    const uint64_t warp = (uint64_t)blockIdx.x * (blockDim.x / emb::kWarp) + in_block;
     const uint64_t begin = offsets[first * batch] + warp * chunk, last = offsets[end * batch];
     if (begin >= last) return;
     const uint64_t stop = begin + chunk < last ? begin + chunk : last;

@@ -15,7 +15,8 @@ enum Report { kFirstBad = 0, kLastOffset = 1, kFirst = 2, kEnd = 3, kElements = 
 // Where the rows of every sequence feature go in the output of a gather of all, one feature after
 // the other: starts[f] is the first element of feature f, starts[count] the number of elements.
 //
-// Grid 1, block 32. Reads 16 bytes a feature of its offsets and its descriptor, writes 8.
+// Grid 1, block 32. Reads 16 bytes a feature of its offsets and its descriptor, writes 8. 26
+// registers on sm_90.
 extern "C" __global__ void __launch_bounds__(32) emb_describe_batch(
     const emb::Feature* features, uint32_t count, const uint64_t* offsets, uint64_t batch,
     uint32_t first, uint32_t end, unsigned long long* report, uint64_t* starts) {
@@ -49,7 +50,8 @@ EMB_KERNEL(emb_describe_batch)
 // have. A negative id is a huge unsigned one.
 //
 // Grid any, block 256: a block takes 1,024 positions at a time. Reads 8 bytes an id, once, four
-// loads a thread in flight; finds the feature of a thread's first position by bisection.
+// loads a thread in flight; finds the feature of a thread's first position by bisection. 32 registers on
+// sm_90.
 extern "C" __global__ void __launch_bounds__(256) emb_check_ids(
     const emb::Feature* features, uint32_t first, uint32_t end, const uint64_t* offsets,
     uint64_t batch, const int64_t* values, uint64_t len, unsigned long long* report) {

@@ -103,7 +103,9 @@ template <typename T, int N> __device__ __forceinline__ void PoolBags::run() con
 #pragma unroll
         for (uint32_t u = 0; u < kRows; ++u) {
             const uint64_t number = (uint64_t)__shfl_sync(kFullWarp, id, source + u);
-            if (active && k + u < count) row[u] = __ldg(reinterpret_cast<const W*>(rows + number * dim));
+            if (active && k + u < count) {
+                row[u] = __ldg(reinterpret_cast<const W*>(rows + element_at(number, dim, 0)));
+            }
         }
         const auto add = [&](const W& word, float factor) {
             total += factor;

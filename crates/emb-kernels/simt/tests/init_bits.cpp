@@ -3,8 +3,6 @@
 #include "lookup_testing.h"
 #include "philox.cuh"
 
-using namespace testing;
-
 namespace {
 
 const emb::Key kInit{0xf7c37d16u, 0x14da9732u};      // Key::new(7, "user", Purpose::Init)
@@ -20,15 +18,15 @@ const uint16_t kBits[64] = {
     0xe87c, 0xcd54, 0x33fc, 0x148c, 0x9003, 0xf5d1, 0xf8cf, 0x976b, 0x2582, 0x32b7, 0xb216,
     0xcc8a, 0x4ba9, 0x3205, 0xe83f, 0x47ec, 0x570a, 0x93c0, 0x1f41, 0xd6cd};
 
-void known_answers_of_random123() {
+TEST(philox_gives_the_published_answer) {
     const emb::Words pi = emb::philox(
         emb::Words{{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}},
         emb::Key{0xa4093822u, 0x299f31d0u});
     const uint32_t expected[4] = {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u};
-    check(std::memcmp(pi.w, expected, 16) == 0, "the published answer of philox4x32-10");
+    for (int i = 0; i < 4; ++i) EXPECT_EQUAL(pi.w[i], expected[i]);
 }
 
-void initial_weights_have_the_bits_of_the_cpu() {
+TEST(initial_weights_have_the_bits_of_the_cpu) {
     // initial_weights(key, -0.5..0.25, 2^37 + 5, first column 62, 8 columns).
     const uint32_t expected[8] = {0xbea33cfa, 0xbefcbd64, 0xbe00946e, 0x3e495c14,
                                   0xbd15d320, 0xbed3e092, 0x3d755a60, 0xbe8011e4};
@@ -39,7 +37,7 @@ void initial_weights_have_the_bits_of_the_cpu() {
         emb::initial_weights(kInit, range, (1ull << 37) + 5, 15 + block, four);
         std::memcpy(whole + 4 * block, four, 16);
     }
-    check(std::memcmp(whole + 2, expected, 32) == 0, "initial weights of columns 62..70");
+    for (int i = 0; i < 8; ++i) EXPECT_AT(emb::bits_of(whole[2 + i]) == expected[i], i);
 }
 
 extern "C" __global__ void test_rounding_bits(emb::Key key, uint64_t row, uint64_t step,
@@ -50,22 +48,21 @@ extern "C" __global__ void test_rounding_bits(emb::Key key, uint64_t row, uint64
 }
 EMB_KERNEL(test_rounding_bits)
 
-void rounding_bits_have_the_bits_of_the_cpu() {
+TEST(rounding_bits_have_the_bits_of_the_cpu) {
     for (uint32_t i = 0; i < 64; ++i) {
-        const uint16_t bits = emb::rounding_bits(kRounding, kRow, kStep, 128 + i);
-        check(bits == kBits[i], "bits of one column", i);
+        EXPECT_AT(emb::rounding_bits(kRounding, kRow, kStep, 128 + i) == kBits[i], i);
     }
-    std::vector<uint16_t> out(512), expected(512);
-    launch("test_rounding_bits", 1, 64, kRounding, kRow, kStep, 128u, out.data());
-    for (uint32_t i = 0; i < 512; ++i) {
-        expected[i] = emb::rounding_bits(kRounding, kRow, kStep, 128 + i);
-    }
-    same_bits(out, expected, "bits of eight columns a lane are those of single columns");
-    check(std::memcmp(out.data(), kBits, sizeof(kBits)) == 0, "bits of columns 128..192");
+    check::for_each_schedule([] {
+        check::Buffer<uint16_t> out(512);
+        LAUNCH(test_rounding_bits, 1, 64, 0, kRounding, kRow, kStep, 128u, out);
+        for (uint32_t i = 0; i < 512; ++i) {
+            EXPECT_AT(out[i] == emb::rounding_bits(kRounding, kRow, kStep, 128 + i), i);
+        }
+    });
 }
 
 // Hashes of a million roundings, half of them in the range of binary16.
-void stochastic_rounding_has_the_bits_of_the_cpu() {
+TEST(stochastic_rounding_has_the_bits_of_the_cpu) {
     uint64_t f16 = 0xcbf29ce484222325ull, bf16 = f16;
     uint32_t x = 0x12345678u;
     for (uint32_t i = 0; i < 1000000; ++i) {
@@ -78,16 +75,10 @@ void stochastic_rounding_has_the_bits_of_the_cpu() {
         f16 = (f16 ^ emb::stochastic_f16(value, random)) * 0x100000001b3ull;
         bf16 = (bf16 ^ emb::stochastic_bf16(value, random)) * 0x100000001b3ull;
     }
-    check(f16 == 0xed4bf0191c5d627cull, "a million roundings to binary16");
-    check(bf16 == 0xb4accc0acfd80ff8ull, "a million roundings to bfloat16");
+    EXPECT_EQUAL(f16, 0xed4bf0191c5d627cull);
+    EXPECT_EQUAL(bf16, 0xb4accc0acfd80ff8ull);
 }
 
 }  // namespace
 
-int main() {
-    known_answers_of_random123();
-    initial_weights_have_the_bits_of_the_cpu();
-    rounding_bits_have_the_bits_of_the_cpu();
-    stochastic_rounding_has_the_bits_of_the_cpu();
-    return finish("init_bits");
-}
+CHECK_MAIN

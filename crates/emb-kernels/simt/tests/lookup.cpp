@@ -5,6 +5,8 @@
 #include "ids.cu"
 #include "lookup.cu"
 
+#include <algorithm>
+
 using namespace testing;
 
 namespace {
@@ -14,59 +16,70 @@ const uint32_t kDims[] = {1,  2,  3,   4,   5,   7,   8,   10,  12,   16,   31, 
 constexpr float kUntouched = 12345.0f;
 
 void pools(const Batch& b, uint64_t stride, uint64_t out_offset, uint32_t chunk) {
-    const std::vector<emb::Slot> all = slots(b);
-    if (all.empty() || b.batch == 0) return;
-    Floats out(out_offset + (b.batch - 1) * stride + b.width, kUntouched);
+    const check::Buffer<emb::Slot> all(slots(b));
+    if (all.size() == 0 || b.batch == 0) return;
+    check::Buffer<float> out(out_offset + (b.batch - 1) * stride + b.width, kUntouched);
     const uint64_t blocks = (b.batch + 32 * chunk - 1) / (32 * chunk);
-    launch("emb_pool", (unsigned)((blocks * all.size() + 7) / 8), 256, b.features.data(), all.data(),
+    LAUNCH(emb_pool, (unsigned)((blocks * all.size() + 7) / 8), 256, 0, b.features.data(), &all[0],
            (uint32_t)all.size(), b.offsets.data(), b.values.data(), b.weights_or_null(),
-           out.data.get() + out_offset, stride, b.batch, chunk);
+           out + out_offset, stride, b.batch, chunk);
     std::vector<float> expected(out_offset, kUntouched);
     const std::vector<float> rows = expected_pool(b, stride, kUntouched);
-    expected.insert(expected.end(), rows.begin(), rows.begin() + (out.len - out_offset));
-    same_bits(out.copy(), expected, "pooled rows, and nothing else written");
+    expected.insert(expected.end(), rows.begin(), rows.begin() + (out.size() - out_offset));
+    EXPECT_SAME_BITS(out, expected);
+}
+
+// Rows of the values of feature f.
+std::vector<float> expected_rows(const Batch& b, uint32_t f) {
+    std::vector<float> out;
+    for (uint64_t k = b.offsets[f * b.batch]; k < b.offsets[(f + 1) * b.batch]; ++k) {
+        for (uint32_t c = 0; c < b.features[f].dim; ++c) {
+            out.push_back(b.table(f).at((uint64_t)b.values[k], c));
+        }
+    }
+    return out;
+}
+
+void gathers_one(const Batch& b, uint32_t f, uint64_t stride, uint32_t chunk) {
+    const uint64_t ids = b.offsets[(f + 1) * b.batch] - b.offsets[f * b.batch];
+    if (ids == 0) return;
+    const std::vector<float> rows = expected_rows(b, f);
+    const uint32_t dim = b.features[f].dim;
+    check::Buffer<float> out((ids - 1) * stride + dim, kUntouched);
+    const unsigned blocks = (unsigned)(((ids + chunk - 1) / chunk + 7) / 8);
+    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), f, f + 1, b.offsets.data(), b.batch, b.values.data(), nullptr, out, stride, chunk);
+    std::vector<float> expected(out.size(), kUntouched);
+    for (uint64_t k = 0; k < ids; ++k) {
+        std::copy_n(rows.begin() + (long)(k * dim), dim, expected.begin() + (long)(k * stride));
+    }
+    EXPECT_SAME_BITS(out, expected);
 }
 
 void gathers(const Batch& b) {
     const uint32_t count = (uint32_t)b.features.size();
-    std::vector<unsigned long long> report(5);
-    std::vector<uint64_t> starts(count + 1);
-    launch("emb_describe_batch", 1, 32, b.features.data(), count, b.offsets.data(), b.batch, 0u,
-           count, report.data(), starts.data());
+    check::Buffer<unsigned long long> report(5);
+    check::Buffer<uint64_t> starts(count + 1);
+    LAUNCH(emb_describe_batch, 1, 32, 0, b.features.data(), count, b.offsets.data(), b.batch, 0u,
+           count, report, starts);
     std::vector<float> expected;
     for (uint32_t f = 0; f < count; ++f) {
-        check(starts[f] == expected.size(), "start of a sequence feature", f);
-        std::vector<float> own;
-        const uint64_t from = b.offsets[f * b.batch], to = b.offsets[(f + 1) * b.batch];
-        for (uint64_t k = from; k < to; ++k) {
-            for (uint32_t c = 0; c < b.features[f].dim; ++c) {
-                own.push_back(b.table(f).at((uint64_t)b.values[k], c));
-            }
-        }
-        const uint32_t chunk = f % 2 ? 8 : 32;
-        Floats out(own.size());
-        if (to > from) {
-            launch("emb_gather", (unsigned)(((to - from + chunk - 1) / chunk + 7) / 8), 256,
-                   b.features.data(), f, f + 1, b.offsets.data(), b.batch, b.values.data(),
-                   (const uint64_t*)nullptr, out.data.get(), (uint64_t)b.features[f].dim, chunk);
-        }
-        same_bits(out.copy(), own, "rows of one feature");
-        if (b.features[f].pooling == emb::kNone) {
-            expected.insert(expected.end(), own.begin(), own.end());
-        }
+        EXPECT_AT(starts[f] == expected.size(), f);
+        gathers_one(b, f, b.features[f].dim + f % 3, f % 2 ? 8 : 32);
+        if (b.features[f].pooling != emb::kNone) continue;
+        const std::vector<float> rows = expected_rows(b, f);
+        expected.insert(expected.end(), rows.begin(), rows.end());
     }
-    check(report[emb::kElements] == expected.size(), "elements of all sequences");
-    check(report[emb::kLastOffset] == b.values.size(), "last offset");
-    Floats out(expected.size());
-    launch("emb_gather", (unsigned)(b.values.size() / 16 / 8 + 1), 256, b.features.data(), 0u, count,
-           b.offsets.data(), b.batch, b.values.data(), starts.data(), out.data.get(), (uint64_t)0,
-           16u);
-    same_bits(out.copy(), expected, "rows of all sequence features");
+    EXPECT_EQUAL(report[emb::kElements], expected.size());
+    EXPECT_EQUAL(report[emb::kLastOffset], b.values.size());
+    check::Buffer<float> out(expected.size());
+    const unsigned blocks = (unsigned)(b.values.size() / 16 / 8 + 1);
+    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), 0u, count, b.offsets.data(), b.batch, b.values.data(), starts, out, 0u, 16u);
+    EXPECT_SAME_BITS(out, expected);
 }
 
-// Every dim in every dtype once, three tables at a time.
-void every_dim_and_dtype() {
-    Random random{1};
+// Three tables of each dim, one of each dtype.
+TEST(lookups_of_every_dim_and_dtype_are_plain_loops) {
+    check::Random random(1);
     const uint32_t chunks[] = {1, 2, 4, 8};
     for (uint32_t c = 0; c < sizeof(kDims) / sizeof(kDims[0]); ++c) {
         Batch b;
@@ -83,8 +96,8 @@ void every_dim_and_dtype() {
     }
 }
 
-void shapes_of_samples_and_bags() {
-    Random random{2};
+TEST(lookups_of_any_number_of_samples_and_empty_bags_are_plain_loops) {
+    check::Random random(2);
     for (uint64_t samples : {1, 2, 31, 32, 33, 257}) {
         for (uint64_t longest : {0, 1, 9}) {
             Batch b;
@@ -101,9 +114,8 @@ void shapes_of_samples_and_bags() {
     }
 }
 
-// A mean of weights that sum to 0 is 0.
-void weights_without_a_sum() {
-    Random random{3};
+TEST(a_mean_of_weights_that_sum_to_0_is_0) {
+    check::Random random(3);
     Batch b;
     b.tables.push_back(make_table(random, 8, emb::kF32, 4));
     add_feature(b, 0, emb::kMean);
@@ -114,11 +126,19 @@ void weights_without_a_sum() {
     pools(b, 8, 0, 8);
 }
 
+TEST(no_order_of_threads_changes_a_bit) {
+    check::Random random(4);
+    Batch b;
+    b.tables.push_back(make_table(random, 48, emb::kBf16, 30));
+    add_feature(b, 0, emb::kMean);
+    add_feature(b, 0, emb::kNone);
+    fill_bags(b, random, 20, 7, true);
+    check::for_each_schedule([&] {
+        pools(b, b.width, 0, 4);
+        gathers(b);
+    });
+}
+
 }  // namespace
 
-int main() {
-    every_dim_and_dtype();
-    shapes_of_samples_and_bags();
-    weights_without_a_sum();
-    return finish("lookup");
-}
+CHECK_MAIN

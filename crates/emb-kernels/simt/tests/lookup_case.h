@@ -6,8 +6,6 @@
 #include "tables.cuh"
 #include "vector.cuh"
 
-#include <memory>
-
 namespace testing {
 
 struct HostTable {
@@ -31,10 +29,10 @@ struct HostTable {
     }
 };
 
-inline HostTable make_table(Random& random, uint32_t dim, uint32_t dtype, uint64_t rows) {
+inline HostTable make_table(check::Random& random, uint32_t dim, uint32_t dtype, uint64_t rows) {
     HostTable table{dim, dtype, rows, {}, {}};
     for (uint64_t i = 0; i < rows * dim; ++i) {
-        const float value = random.unit() - 0.5f;
+        const float value = unit(random) - 0.5f;
         uint16_t bits = 0;
         if (dtype == emb::kF32) {
             table.f32.push_back(value);
@@ -50,19 +48,6 @@ inline HostTable make_table(Random& random, uint32_t dim, uint32_t dtype, uint64
     }
     return table;
 }
-
-// Exactly as many floats as given, on a 16-byte boundary, so that a sanitizer sees the end.
-struct Floats {
-    std::unique_ptr<float, void (*)(void*)> data{nullptr, std::free};
-    size_t len;
-    explicit Floats(size_t n, float value = NAN) : len(n) {
-        void* at = nullptr;
-        if (posix_memalign(&at, 16, n * 4 + 1)) std::abort();
-        data.reset(static_cast<float*>(at));
-        for (size_t i = 0; i < n; ++i) data.get()[i] = value;
-    }
-    std::vector<float> copy() const { return std::vector<float>(data.get(), data.get() + len); }
-};
 
 struct Batch {
     std::vector<HostTable> tables;
@@ -91,7 +76,7 @@ inline void add_feature(Batch& b, uint32_t table, uint32_t pooling) {
 }
 
 // Bags of up to `longest` ids, many empty; half of the ids from the first rows.
-inline void fill_bags(Batch& b, Random& random, uint64_t samples, uint64_t longest, bool weighted) {
+inline void fill_bags(Batch& b, check::Random& random, uint64_t samples, uint64_t longest, bool weighted) {
     b.batch = samples;
     for (size_t f = 0; f < b.features.size(); ++f) {
         const uint64_t rows = b.table((uint32_t)f).rows;
@@ -100,7 +85,8 @@ inline void fill_bags(Batch& b, Random& random, uint64_t samples, uint64_t longe
             for (uint64_t k = 0; k < length; ++k) {
                 const uint64_t end = random.below(2) == 0 && rows > 4 ? 4 : rows;
                 b.values.push_back((int64_t)random.below(end));
-                if (weighted) b.weights.push_back(random.unit() + (random.below(4) ? 0.25f : -0.75f));
+                if (!weighted) continue;
+                b.weights.push_back(unit(random) + (random.below(4) ? 0.25f : -0.75f));
             }
             b.offsets.push_back(b.values.size());
         }
@@ -116,7 +102,8 @@ inline std::vector<emb::Slot> slots(const Batch& b) {
         const emb::RowShape shape =
             emb::row_shape((uint64_t)feature.weights, feature.dim, feature.dtype);
         for (uint32_t part = 0; part < shape.tiles * shape.lanes; ++part) {
-            out.push_back(emb::Slot{f, (uint16_t)part, (uint8_t)shape.vector, (uint8_t)shape.lanes});
+            const uint8_t vector = (uint8_t)shape.vector, lanes = (uint8_t)shape.lanes;
+            out.push_back(emb::Slot{f, (uint16_t)part, vector, lanes});
         }
     }
     return out;

@@ -1,58 +1,31 @@
-// What the tests of lookup and of rows share: checks that are counted, launches, random numbers.
+// What the tests of lookup and of rows share beside check.h: bits compared, and random numbers.
 #pragma once
 
+#include "check.h"
 #include "portable.cuh"
-
-#include <cstdio>
-#include <cstring>
-#include <vector>
-
-extern "C" int simt_launch(const char* name, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                           unsigned block_x, unsigned block_y, unsigned block_z,
-                           size_t shared_bytes, void** parameters);
 
 namespace testing {
 
-inline int failures = 0;
-
-// Says what was expected, once for each of the first failures, and goes on.
-inline bool check(bool holds, const char* claim, long long where = -1) {
-    if (!holds && ++failures <= 20) std::fprintf(stderr, "FAILED: %s (at %lld)\n", claim, where);
-    return holds;
+inline bool holds(bool claim, const char* text, const char* file, int line, long long where) {
+    const std::string at = " (at " + std::to_string(where) + ")";
+    if (!claim) check::failed(file, line, text + at);
+    return claim;
 }
 
-template <typename T>
-void same_bits(const std::vector<T>& got, const std::vector<T>& expected, const char* claim) {
-    if (!check(got.size() == expected.size(), claim)) return;
-    for (size_t i = 0; i < got.size(); ++i) {
-        if (!check(std::memcmp(&got[i], &expected[i], sizeof(T)) == 0, claim, (long long)i)) return;
-    }
+// Every bit of every element, zeros of either sign and NaN included.
+template <typename A, typename B>
+void same_bits(const A& actual, const B& expected, const char* text, const char* file, int line) {
+    check::expect_all(actual, expected, text, file, line, [](const auto& a, const auto& b) {
+        return sizeof a == sizeof b && std::memcmp(&a, &b, sizeof a) == 0;
+    });
 }
 
-// Starts a kernel with the parameters of cuLaunchKernel.
-template <typename... A>
-void launch(const char* name, unsigned blocks, unsigned threads, A... parameters) {
-    void* pointers[] = {(void*)&parameters...};
-    check(simt_launch(name, blocks, 1, 1, threads, 1, 1, 0, pointers) == 0, name);
-}
-
-// SplitMix64.
-struct Random {
-    uint64_t state;
-    uint64_t next() {
-        state += 0x9e3779b97f4a7c15ull;
-        uint64_t x = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ull;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-        return x ^ (x >> 31);
-    }
-    uint64_t below(uint64_t end) { return next() % end; }
-    float unit() { return (float)(next() >> 40) / 16777216.0f; }
-};
-
-inline int finish(const char* what) {
-    if (failures) std::fprintf(stderr, "%s: %d failed\n", what, failures);
-    else std::printf("%s: ok\n", what);
-    return failures != 0;
-}
+// In [0, 1), a multiple of 2^-24.
+inline float unit(check::Random& random) { return (float)(random.bits() >> 40) * 0x1p-24f; }
 
 }  // namespace testing
+
+#define EXPECT_AT(CLAIM, WHERE) \
+    testing::holds((CLAIM), #CLAIM, __FILE__, __LINE__, (long long)(WHERE))
+#define EXPECT_SAME_BITS(ACTUAL, EXPECTED) \
+    testing::same_bits((ACTUAL), (EXPECTED), #ACTUAL, __FILE__, __LINE__)

@@ -24,7 +24,11 @@ common="-std=c++17 -g -Wall -Wno-unknown-pragmas -ffp-contract=off -fno-omit-fra
     -I$simt -I$simt/tests -I$crates/emb-kernels/cuda -I$crates/emb-optim/cuda"
 
 unloadable=-fno-gnu-unique
-"$cxx" --version | grep -q clang && unloadable=  # clang makes none
+wrapped=
+if "$cxx" --version | grep -q clang; then
+    unloadable=  # clang makes none
+    wrapped=-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset  # its copies of structs
+fi
 
 # Sets the flags of kernels (with their tests), of the runtime and of the link.
 flags() {
@@ -41,7 +45,10 @@ flags() {
         kernel="-O1 -fsanitize=thread -DSIMT_TSAN" runtime="-O2 -DSIMT_TSAN"
         link="$link -fsanitize=thread"
         ;;
-    count) kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT" ;;
+    count)
+        kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT"
+        link="$link $wrapped"
+        ;;
     *)
         echo "no flavour is named $1"
         exit 2

@@ -35,7 +35,7 @@ impl Cuda {
     pub fn new(device: &Device, options: CudaOptions) -> Result<Self> {
         let stream = device.stream()?;
         Ok(Self {
-            gemm: gemm::Gemm::new(&stream, options.precision)?,
+            gemm: gemm::Gemm::new(options.precision),
             stream,
             options,
             ids: ids::Scratch::default(),

@@ -40,8 +40,8 @@ struct Ready {
 const WORKSPACE: [usize; 2] = [4 << 20, 32 << 20];
 
 impl Gemm {
-    pub(super) fn new(_stream: &Stream, precision: Precision) -> Result<Self> {
-        Ok(Self { precision, ready: None })
+    pub(super) fn new(precision: Precision) -> Self {
+        Self { precision, ready: None }
     }
 
     fn ready(&mut self, stream: &Stream) -> Result<(&mut Ready, Precision)> {

@@ -25,7 +25,7 @@ impl Graph {
     ///
     /// `work` may use memory whose home is `stream` alone, may not wait for the device (downloads,
     /// losses), and must not be the first of its kind: what is allocated or loaded on first use
-    /// cannot be recorded. `Graphs` keeps to the last.
+    /// cannot be recorded. [`Graphs`] sees to the last.
     ///
     /// # Errors
     /// What `work` returns; work that cannot be recorded.
@@ -52,9 +52,13 @@ impl Graph {
     ///
     /// # Errors
     /// The driver fails.
-    pub fn launch(&self) -> Result<()> {
+    ///
+    /// # Safety
+    /// The memory that the recording reads and writes is still there, that of the backend too: it
+    /// has done no larger operation of its kind since.
+    pub unsafe fn launch(&self) -> Result<()> {
         self.stream.device().bind()?;
-        // SAFETY: launches and a stream that live.
+        // SAFETY: launches and a stream that live, and the caller's promise.
         unsafe { result::graph::launch(self.launches, self.stream.raw()) }
             .map_err(failed("cuGraphLaunch"))
     }
@@ -120,8 +124,9 @@ pub struct Graphs<K> {
 struct Entry<K> {
     key: K,
     used: u64,
-    /// `None` until the work was done once, launch by launch.
-    graph: Option<Graph>,
+    /// `None` until the work was done once, launch by launch; with where the backend's own memory
+    /// was when it was recorded.
+    graph: Option<(u64, Graph)>,
 }
 
 impl<K: PartialEq> Graphs<K> {
@@ -131,11 +136,16 @@ impl<K: PartialEq> Graphs<K> {
     }
 
     /// Does `work`: launch by launch the first time that `key` is seen, so that all is allocated;
-    /// the second time it is recorded; from then on it is replayed, and `work` is not called.
+    /// the second time it is recorded; from then on it is replayed, and `work` is not called. It is
+    /// recorded again when a larger operation has moved the backend's own memory.
     ///
     /// # Errors
     /// What `work` returns; work that cannot be recorded, see [`Graph::capture`].
-    pub fn run(
+    ///
+    /// # Safety
+    /// Work of equal keys makes the same launches, with the same addresses and numbers: a replay
+    /// uses those of the recording.
+    pub unsafe fn run(
         &mut self,
         cuda: &mut Cuda,
         key: K,
@@ -144,19 +154,28 @@ impl<K: PartialEq> Graphs<K> {
         self.time += 1;
         let Some(entry) = self.kept.iter_mut().find(|entry| entry.key == key) else {
             work(cuda)?;
-            if self.kept.len() == self.most {
-                let oldest = (0..self.most).min_by_key(|&at| self.kept[at].used);
-                self.kept.swap_remove(oldest.expect("invariant: there is at least one"));
+            let oldest = (0..self.kept.len()).min_by_key(|&at| self.kept[at].used);
+            if let Some(oldest) = oldest.filter(|_| self.kept.len() == self.most) {
+                self.kept.swap_remove(oldest);
             }
             self.kept.push(Entry { key, used: self.time, graph: None });
             return Ok(());
         };
         entry.used = self.time;
-        if entry.graph.is_none() {
-            let stream = cuda.stream.clone();
-            entry.graph = Some(Graph::capture(&stream, || work(cuda))?);
-        }
-        entry.graph.as_ref().expect("invariant: recorded above").launch()
+        let stream = cuda.stream.clone();
+        let place = cuda.dense.sums.place();
+        let graph = match entry.graph.take() {
+            Some((recorded, graph)) if recorded == place => graph,
+            old => {
+                // It goes first: it waits for its replays.
+                drop(old);
+                Graph::capture(&stream, || work(cuda))?
+            }
+        };
+        let (_, graph) = entry.graph.insert((place, graph));
+        // SAFETY: the memory of the recording is that of `work`, which borrows it now, by the
+        // caller's promise; the backend's has not moved.
+        unsafe { graph.launch() }
     }
 
     /// How many graphs are recorded.

@@ -23,6 +23,7 @@ mod gather;
 mod gemm;
 mod graph;
 mod ids;
+mod init;
 mod interaction;
 mod keys;
 mod loss;

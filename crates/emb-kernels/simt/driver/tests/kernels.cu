@@ -7,3 +7,7 @@ extern "C" __global__ void test_add(float* y, const float* x, uint32_t count, fl
     if (i < count) y[i] = x[i] + add;
 }
 EMB_KERNEL(test_add)
+
+// *y = *list[0]. Grid: 1, block: 1.
+extern "C" __global__ void test_follow(float* y, const float* const* list) { *y = *list[0]; }
+EMB_KERNEL(test_follow)

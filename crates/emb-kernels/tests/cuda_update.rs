@@ -1,0 +1,105 @@
+//! Sorting, routing and updates of the CUDA backend have the bits of the CPU backend's.
+//!
+//! `cargo xtask test-simt` runs this with the fake driver; without any driver it says so and passes.
+
+use emb_cuda::Device;
+use emb_kernels::{
+    Backend, Bucketized, Cpu, CpuOptions, Cuda, CudaOptions, Error, Jagged, Mat, RowMapView, Unique,
+};
+
+/// A backend on the first device; `None`, with a printed reason, where there is none.
+fn cuda() -> Option<Cuda> {
+    match Device::open(0) {
+        Ok(device) => Some(Cuda::new(&device, CudaOptions::default()).expect("a backend")),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+fn cpu() -> Cpu {
+    Cpu::new(CpuOptions { threads: 1 }).expect("a backend")
+}
+
+/// Numbers below `end` that repeat, some of them often.
+fn numbers(count: usize, end: u64, seed: u64) -> Vec<u64> {
+    let mut x = seed;
+    let mut next = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        x >> 33
+    };
+    (0..count).map(|_| if next() % 3 == 0 { next() % end } else { next() % end.min(5) }).collect()
+}
+
+#[test]
+fn distinct_ids_are_those_of_the_cpu() {
+    let Some(mut cuda) = cuda() else { return };
+    for (count, end) in [(0, 1), (1, 1), (100, 7), (5000, 1 << 40), (4097, 300)] {
+        let ids: Vec<i64> = numbers(count, end, 3).iter().map(|&id| id as i64).collect();
+        let find = |backend: &mut dyn FnMut(&mut Unique<'_>) -> usize| {
+            let (mut found, mut inverse) = (vec![0; count], vec![0; count]);
+            let n = backend(&mut Unique { ids: &mut found, inverse: &mut inverse });
+            found.truncate(n);
+            (found, inverse)
+        };
+        let wanted = find(&mut |out| cpu().unique(&ids, out).expect("ids"));
+        let got = find(&mut |out| cuda.unique(&ids, out).expect("ids"));
+        assert_eq!(got, wanted, "{count} ids below {end}");
+    }
+    let mut out = Unique { ids: &mut [0; 2], inverse: &mut [0; 2] };
+    let refused = Err(Error::NegativeId { position: 1, id: -7 });
+    assert_eq!(cuda.unique(&[3, -7], &mut out), refused);
+}
+
+#[test]
+fn segment_sums_have_the_bits_of_the_cpu() {
+    fn sums<B: Backend>(backend: &mut B, inverse: &[u32], rows: usize, cols: usize) -> Vec<f32> {
+        let len = inverse.len() * cols;
+        let values: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin()).collect();
+        let mut from = backend.zeros::<f32>(len).expect("memory");
+        backend.upload(&values, B::view_mut(&mut from, 0..len)).expect("a copy");
+        // Rows of the output are further apart than they are long.
+        let (stride, mut out) = (cols + 3, vec![7.0; rows * (cols + 3)]);
+        let mut to = backend.zeros::<f32>(out.len()).expect("memory");
+        let end = out.len();
+        backend.upload(&out, B::view_mut(&mut to, 0..end)).expect("a copy");
+        let values = Mat::with_stride(B::view(&from, 0..len), inverse.len(), cols, cols);
+        let sums = Mat::with_stride(B::view_mut(&mut to, 0..end), rows, cols, stride);
+        backend.segment_sum(values, inverse, sums).expect("a sum");
+        backend.download(B::view(&to, 0..end), &mut out).expect("a copy");
+        out
+    }
+    let Some(mut cuda) = cuda() else { return };
+    for (count, rows, cols) in [(0, 3, 5), (300, 11, 8), (2000, 900, 5), (70, 20, 132)] {
+        let inverse: Vec<u32> =
+            numbers(count, rows as u64, 9).iter().map(|&row| row as u32).collect();
+        let got = sums(&mut cuda, &inverse, rows, cols);
+        assert_eq!(got, sums(&mut cpu(), &inverse, rows, cols), "{count} rows of {cols}");
+    }
+}
+
+#[test]
+fn bags_are_split_by_owner_as_on_the_cpu() {
+    let Some(mut cuda) = cuda() else { return };
+    let names = ["a", "b"].map(str::to_owned).to_vec();
+    let lengths: Vec<i64> = numbers(2 * 40, 9, 5).iter().map(|&length| length as i64).collect();
+    let count = lengths.iter().sum::<i64>() as usize;
+    let values: Vec<i64> = numbers(count, 90, 7).iter().map(|&id| id as i64).collect();
+    let batch = Jagged::from_lengths(&names, 40, &lengths, values, None).expect("a batch");
+    let (range, modulo) = (RowMapView::Range(&[0, 2, 2, 90]), RowMapView::Modulo { owners: 3 });
+    let split = |run: &mut dyn FnMut(&mut Bucketized<'_>) -> Result<(), Error>| {
+        let mut lengths = vec![9; 3 * 80];
+        let (mut ids, mut positions) = (vec![0; count], vec![0; count]);
+        let mut out =
+            Bucketized { lengths: &mut lengths, ids: &mut ids, positions: &mut positions };
+        run(&mut out).map(|()| (lengths, ids, positions))
+    };
+    let maps = [range, modulo];
+    let wanted = split(&mut |out| cpu().bucketize(batch.as_ref(), &maps, out));
+    assert_eq!(split(&mut |out| cuda.bucketize(batch.as_ref(), &maps, out)), wanted);
+    let short = [range, RowMapView::Range(&[0, 1, 4, 5])];
+    let wanted = split(&mut |out| cpu().bucketize(batch.as_ref(), &short, out));
+    assert!(matches!(wanted, Err(Error::NoOwner { .. })), "{wanted:?}");
+    assert_eq!(split(&mut |out| cuda.bucketize(batch.as_ref(), &short, out)), wanted);
+}
