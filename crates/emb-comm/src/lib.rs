@@ -7,7 +7,10 @@
 //!
 //! [`Collective`] is the seam between training and a transport; [`Solo`] is the transport of a
 //! run of one rank, where every exchange is a copy; [`Local`] is that between threads of one
-//! process, over the memory of a [`Space`]; [`Traced`] records what any of them does when. [`Wire`] says how rows of `f32` become bytes:
+//! process, over the memory of a [`Space`]; [`Traced`] records what any of them does when. With the
+//! feature `cuda`, `DeviceSpace` is the memory of GPUs, so that `Local` joins several ranks of one
+//! GPU or the GPUs of one process; with `nccl`, `Nccl` joins GPUs of many processes, a rank each,
+//! and `Staged` exchanges slices over either. [`Wire`] says how rows of `f32` become bytes:
 //! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row. [`ids`]
 //! packs lists of ids and of lengths into fewer words, exactly.
 //!

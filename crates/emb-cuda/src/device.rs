@@ -169,8 +169,25 @@ impl Device {
         if enabled != sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED {
             enabled.result().named("cuCtxEnablePeerAccess")?;
         }
+        other.open_pool_to(self)?;
         *reaches |= bit;
         Ok(())
+    }
+
+    /// Memory of a pool, which all buffers are, is opened to other devices apart.
+    fn open_pool_to(&self, other: &Self) -> Result<()> {
+        // SAFETY: a device of the driver.
+        let pool = unsafe { result::device::get_default_mem_pool(self.0.device) };
+        let pool = pool.named("cuDeviceGetDefaultMemPool")?;
+        let location = sys::CUmemLocation {
+            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            id: other.0.device,
+        };
+        let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        let access = sys::CUmemAccessDesc { location, flags };
+        // SAFETY: a pool of the driver and one description.
+        let opened = unsafe { sys::cuMemPoolSetAccess(pool, &raw const access, 1) };
+        opened.result().named("cuMemPoolSetAccess")
     }
 
     fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {

@@ -1,10 +1,12 @@
 //! Host memory that a device copies from and to by itself: [`Pinned`].
 
+use crate::device::lock;
 use crate::error::Named;
 use crate::{Device, Result};
 use bytemuck::Pod;
 use cudarc::driver::result;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 
 /// Page-locked host memory. It is read and written like a slice; whoever queues a copy from or to it
 /// sees to it that the copy is done before it is used again.
@@ -12,7 +14,23 @@ use std::ops::{Deref, DerefMut};
 pub struct Pinned<T: Pod> {
     pointer: *mut T,
     len: usize,
+    bytes: usize,
+    /// It lives as long as the context that it was made in.
     device: Device,
+}
+
+/// Memory that nobody uses: address, bytes, device that it was made for. It is kept, since the driver ends all work of the
+/// device before it frees: a collective that waits for a rank which waits for this thread would
+/// never end. All devices can use it.
+static UNUSED: Mutex<Vec<(usize, usize, Device)>> = Mutex::new(Vec::new());
+
+/// The smallest that is kept and large enough, unless far too large.
+fn reused(bytes: usize) -> Option<(usize, usize, Device)> {
+    let mut unused = lock(&UNUSED);
+    let fits = |kept: usize| kept >= bytes && kept / 4 <= bytes;
+    let fitting = unused.iter().enumerate().filter(|(_, kept)| fits(kept.1));
+    let best = fitting.min_by_key(|(_, kept)| kept.1).map(|(at, _)| at);
+    best.map(|at| unused.swap_remove(at))
 }
 
 // SAFETY: owned memory.
@@ -26,14 +44,20 @@ impl<T: Pod> Pinned<T> {
     /// # Errors
     /// The system has no memory left that it may lock.
     pub fn zeros(device: &Device, len: usize) -> Result<Self> {
-        device.bind()?;
-        let bytes = (len * size_of::<T>()).max(1);
-        // Flags 0: memory that the processor also reads fast, not write-combined.
-        // SAFETY: what is returned is written below before it is read.
-        let pointer = unsafe { result::malloc_host(bytes, 0) }.named("cuMemHostAlloc")?;
-        // SAFETY: just allocated, of this many bytes.
-        unsafe { pointer.cast::<u8>().write_bytes(0, bytes) };
-        Ok(Self { pointer: pointer.cast(), len, device: device.clone() })
+        let needed = (len * size_of::<T>()).max(1);
+        let (address, bytes, device) = if let Some(kept) = reused(needed) {
+            kept
+        } else {
+            device.bind()?;
+            // Flags 0: memory that the processor also reads fast, not write-combined.
+            // SAFETY: what is returned is written below before it is read.
+            let new = unsafe { result::malloc_host(needed, 0) }.named("cuMemHostAlloc")?;
+            (new as usize, needed, device.clone())
+        };
+        let pointer = address as *mut u8;
+        // SAFETY: owned memory of at least this many bytes.
+        unsafe { pointer.write_bytes(0, needed) };
+        Ok(Self { pointer: pointer.cast(), len, bytes, device })
     }
 }
 
@@ -55,9 +79,6 @@ impl<T: Pod> DerefMut for Pinned<T> {
 
 impl<T: Pod> Drop for Pinned<T> {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: allocated once, in `zeros`.
-            let _ = unsafe { result::free_host(self.pointer.cast()) };
-        }
+        lock(&UNUSED).push((self.pointer as usize, self.bytes, self.device.clone()));
     }
 }

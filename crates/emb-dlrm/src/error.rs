@@ -9,6 +9,9 @@ pub enum Error {
     /// A configuration that can't be honoured.
     #[error("{0}")]
     Config(String),
+    /// A feature that this build lacks.
+    #[error("this build has no {0}: build with --features {0}")]
+    NotBuilt(&'static str),
     /// A kernel refused its input or ran out of memory.
     #[error(transparent)]
     Kernel(#[from] emb_kernels::Error),

@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod config;
 #[cfg(feature = "data")]
 pub mod data;
+mod device;
 mod embeddings;
 mod error;
 pub mod metrics;

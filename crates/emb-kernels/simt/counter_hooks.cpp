@@ -52,7 +52,31 @@ void __tsan_write_range(void* address, unsigned long bytes) {
     count_access(address, bytes, false, true);
 }
 
-// Some compilers call these in place of the C library's.
+// clang copies structs by the C library's functions: up to version 14 by these, where the link has
+// -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset. (gcc tells of such copies by the ranges above, and
+// would tell twice.)
+void* __real_memcpy(void* to, const void* from, unsigned long bytes);
+void* __real_memmove(void* to, const void* from, unsigned long bytes);
+void* __real_memset(void* to, int value, unsigned long bytes);
+#pragma weak __real_memcpy
+#pragma weak __real_memmove
+#pragma weak __real_memset
+void* __wrap_memcpy(void* to, const void* from, unsigned long bytes) {
+    count_access(from, bytes, true, false);
+    count_access(to, bytes, false, true);
+    return __real_memcpy(to, from, bytes);
+}
+void* __wrap_memmove(void* to, const void* from, unsigned long bytes) {
+    count_access(from, bytes, true, false);
+    count_access(to, bytes, false, true);
+    return __real_memmove(to, from, bytes);
+}
+void* __wrap_memset(void* to, int value, unsigned long bytes) {
+    count_access(to, bytes, false, true);
+    return __real_memset(to, value, bytes);
+}
+
+// Later versions call these.
 void* __tsan_memcpy(void* to, const void* from, unsigned long bytes) {
     count_access(from, bytes, true, false);
     count_access(to, bytes, false, true);

@@ -54,29 +54,24 @@ Order order_from_environment() {
     fail(nullptr, "SIMT_SCHEDULE=%s: sequential, reverse or random", text);
 }
 
-// Machines are used again: a thousand stacks are not made for every launch.
-class Workers {
-  public:
-    Worker* borrow() {
-        const std::lock_guard<std::mutex> lock(guard);
-        if (idle.empty()) return new Worker;
-        Worker* worker = idle.back();
-        idle.pop_back();
-        return worker;
-    }
-    void give_back(Worker* worker) {
-        const std::lock_guard<std::mutex> lock(guard);
-        idle.push_back(worker);
-    }
-    static Workers& all() {
-        static auto* workers = new Workers;  // outlives every other static object
-        return *workers;
-    }
+// Machines are used again: a thousand stacks are not made for every launch. Nothing here is made or
+// destroyed at run time, which the race checker would see without seeing what guards it.
+std::mutex idle_guard;
+Worker* idle = nullptr;
 
-  private:
-    std::mutex guard;
-    std::vector<Worker*> idle;
-};
+Worker* borrow_worker() {
+    const std::lock_guard<std::mutex> lock(idle_guard);
+    if (!idle) return new Worker;
+    Worker* worker = idle;
+    idle = worker->next_idle;
+    return worker;
+}
+
+void return_worker(Worker* worker) {
+    const std::lock_guard<std::mutex> lock(idle_guard);
+    worker->next_idle = idle;
+    idle = worker;
+}
 
 uint64_t common_divisor(uint64_t a, uint64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
 
@@ -104,7 +99,7 @@ class BlockOrder {
 };
 
 void run_blocks(Launch& launch, const BlockOrder& blocks) {
-    Worker* worker = Workers::all().borrow();
+    Worker* worker = borrow_worker();
     worker->launch = &launch;
     worker->threads = launch.block.x * launch.block.y * launch.block.z;
     prepare_fibers(*worker);
@@ -119,7 +114,7 @@ void run_blocks(Launch& launch, const BlockOrder& blocks) {
     end_launch_count();
     end_launch_order(*worker);
     end_shared(*worker);
-    Workers::all().give_back(worker);
+    return_worker(worker);
 }
 
 }  // namespace

@@ -102,6 +102,7 @@ struct Launch {
 };
 
 struct Worker {
+    Worker* next_idle = nullptr;
     Fiber* pool[kFibers] = {};
     unsigned made = 0;
     Fiber* fibers[kBlockThreads] = {};  // of the block, by number of the thread

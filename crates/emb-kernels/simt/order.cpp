@@ -15,7 +15,7 @@ namespace simt {
 
 namespace {
 
-constexpr size_t kArena = size_t{64} << 20;
+constexpr size_t kArena = size_t{16} << 20;
 constexpr size_t kOrdering = 8;  // bytes between two, the checker's own step
 // What one block may take: shared memory with room for alignment, and its orderings.
 constexpr size_t kBlockMost =

@@ -12,11 +12,8 @@ namespace simt {
 
 namespace {
 
-// Constructors of static objects run in any order: these are ready before the first of them.
-std::mutex& guard() {
-    static auto* mutex = new std::mutex;
-    return *mutex;
-}
+// Constructors of static objects run in any order: these two need none.
+std::mutex guard;
 Registration* newest = nullptr;
 
 thread_local char refusal[512];
@@ -39,20 +36,20 @@ void refuse(const char* format, ...) {
 }
 
 Registration::Registration(const Kernel& described) : kernel(described) {
-    const std::lock_guard<std::mutex> lock(guard());
+    const std::lock_guard<std::mutex> lock(guard);
     older = newest;
     newest = this;
 }
 
 Registration::~Registration() {
-    const std::lock_guard<std::mutex> lock(guard());
+    const std::lock_guard<std::mutex> lock(guard);
     Registration** link = &newest;
     while (*link && *link != this) link = &(*link)->older;
     if (*link) *link = older;
 }
 
 Registration* find_kernel(const char* name) {
-    const std::lock_guard<std::mutex> lock(guard());
+    const std::lock_guard<std::mutex> lock(guard);
     for (Registration* kernel = newest; kernel; kernel = kernel->older) {
         if (strcmp(kernel->kernel.name, name) == 0) return kernel;
     }

@@ -25,18 +25,26 @@ struct Lanes {
     Iterator end() const { return {0}; }
 };
 
+// The lanes that wait in a call with this very mask. Others of the mask may wait in a call of a part
+// of the warp first; if they never come, that is a deadlock.
+unsigned waiting_with(Worker& worker, unsigned warp, unsigned mask) {
+    unsigned lanes = 0;
+    for (const unsigned lane : Lanes{worker.warps[warp].arrived & mask}) {
+        if (lane_of(worker, warp, lane).call.mask == mask) lanes |= 1u << lane;
+    }
+    return lanes;
+}
+
 void check_agrees(const Fiber& fiber, const Fiber& other) {
-    const WarpCall& mine = fiber.call;
-    const WarpCall& its = other.call;
-    if (mine.mask == its.mask && mine.site.line == its.site.line &&
-        strcmp(mine.site.what, its.site.what) == 0 &&
-        (mine.site.file == its.site.file || strcmp(mine.site.file, its.site.file) == 0)) {
+    const Site& mine = fiber.call.site;
+    const Site& its = other.call.site;
+    if (mine.line == its.line && strcmp(mine.what, its.what) == 0 &&
+        (mine.file == its.file || strcmp(mine.file, its.file) == 0)) {
         return;
     }
-    fail(&fiber,
-         "divergent warp: lane %u is at %s(%08x), %s:%d; lane %u waits at %s(%08x), %s:%d",
-         fiber.at.lane, mine.site.what, mine.mask, mine.site.file, mine.site.line, other.at.lane,
-         its.site.what, its.mask, its.site.file, its.site.line);
+    fail(&fiber, "divergent warp: lane %u is at %s(%08x), %s:%d; lane %u waits at %s, %s:%d",
+         fiber.at.lane, mine.what, fiber.call.mask, mine.file, mine.line, other.at.lane, its.what,
+         its.file, its.line);
 }
 
 void give_shuffled(Worker& worker, unsigned warp, unsigned lanes) {
@@ -87,8 +95,10 @@ void give_reduced(Worker& worker, unsigned warp, unsigned lanes) {
 // Shuffle Functions").
 void complete(Worker& worker, unsigned warp, unsigned mask, Warp kind) {
     WarpState& state = worker.warps[warp];
-    const unsigned lanes = state.arrived & mask;
-    if ((lanes | (state.finished & mask)) != mask || lanes == 0) return;
+    const unsigned gone = state.finished & mask;
+    if (((state.arrived & mask) | gone) != mask) return;
+    const unsigned lanes = waiting_with(worker, warp, mask);
+    if ((lanes | gone) != mask || lanes == 0) return;
     switch (kind) {
         case Warp::kSync: state.turns ^= mask & (~mask + 1); break;
         case Warp::kShuffle: give_shuffled(worker, warp, lanes); break;
@@ -107,11 +117,9 @@ void complete(Worker& worker, unsigned warp, unsigned mask, Warp kind) {
 }  // namespace
 
 void complete_warp_calls(Worker& worker, unsigned warp) {
-    // Each round wakes one call's lanes, or none: then no call of this warp can go on.
-    for (unsigned rest = worker.warps[warp].arrived; rest != 0;) {
-        const WarpCall call = lane_of(worker, warp, *Lanes{rest}.begin()).call;
-        complete(worker, warp, call.mask, call.kind);
-        rest &= ~call.mask;
+    for (const unsigned lane : Lanes{worker.warps[warp].arrived}) {
+        const Fiber& fiber = lane_of(worker, warp, lane);
+        if (fiber.state == State::kInWarp) complete(worker, warp, fiber.call.mask, fiber.call.kind);
     }
 }
 
@@ -126,7 +134,7 @@ uint64_t meet_warp(const WarpCall& call) {
              call.site.what, call.site.file, call.site.line);
     }
     WarpState& state = worker.warps[warp];
-    const unsigned others = state.arrived & call.mask;
+    const unsigned others = waiting_with(worker, warp, call.mask);
     if (others) check_agrees(fiber, lane_of(worker, warp, *Lanes{others}.begin()));
     // Of these calls only __syncwarp orders memory (CUDA C++ Programming Guide, "Warp Vote
     // Functions": "they do not imply a memory barrier").

@@ -9,13 +9,13 @@ use std::ops::Range;
 
 /// One stream of a device: its memory, its scratch, and the operations of a training step.
 ///
-/// A value of this type is one execution stream with its own scratch, hence `&mut self`: results
-/// do not depend on what ran before, and nothing is allocated once every buffer has been seen at
-/// its largest. A rank owns one; another overlaps with it. Parallelism never changes a bit.
+/// A value is one execution stream with its own scratch, hence `&mut self`: results do not depend on
+/// what ran before, and nothing is allocated once every buffer has been seen at its largest. A rank
+/// owns one; another overlaps with it. Parallelism never changes a bit.
 ///
-/// Every operation has a naive `f64` twin in [`reference`](crate::reference), which is its spec;
-/// the suite in [`conformance`](crate::conformance) checks a backend against it.
-/// Where an operation refuses its input (`# Errors`), nothing has been written.
+/// Every operation has a naive `f64` twin in [`reference`](crate::reference), its spec, which the
+/// suite in [`conformance`](crate::conformance) checks a backend against. Where an operation refuses
+/// its input (`# Errors`), nothing has been written.
 pub trait Backend: Send + Sized + 'static {
     /// Owned device memory.
     type Buffer<T: Scalar>: Send + std::fmt::Debug;
@@ -26,19 +26,20 @@ pub trait Backend: Send + Sized + 'static {
     /// Tables of one group: weights and optimizer state.
     type Tables: Send + std::fmt::Debug;
 
+    /// Whether streams of a device go on beside each other while the host does something else.
+    const STREAMS: bool = false;
+
     /// Another stream on the same device, of the same parallelism.
-    ///
     /// # Errors
     /// No room for one.
     fn another(&self) -> Result<Self>;
 
-    /// Runs several operations as one, for instance a whole step: a backend can then start its
-    /// threads (or record its launches) once. Results do not change.
+    /// Runs several operations as one, such as a step: a backend can start its threads once.
     fn within<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
         work(self)
     }
 
-    /// Device and parallelism in words, for reports.
+    /// Device and parallelism in words.
     fn name(&self) -> String;
 
     /// `len` zeros.
@@ -51,13 +52,11 @@ pub trait Backend: Send + Sized + 'static {
     fn len<T: Scalar>(buffer: &Self::Buffer<T>) -> usize;
 
     /// A part of a buffer.
-    ///
     /// # Panics
     /// When the range is out of bounds.
     fn view<T: Scalar>(buffer: &Self::Buffer<T>, range: Range<usize>) -> Self::View<'_, T>;
 
     /// A part of a buffer, to be written.
-    ///
     /// # Panics
     /// When the range is out of bounds.
     fn view_mut<T: Scalar>(
@@ -74,23 +73,22 @@ pub trait Backend: Send + Sized + 'static {
     /// Copies device memory to the host, after all work before it; lengths are equal.
     ///
     /// # Errors
-    /// The device failed.
+    /// As [`upload`](Self::upload).
     fn download<T: Scalar>(&mut self, from: Self::View<'_, T>, to: &mut [T]) -> Result<()>;
 
-    /// Creates the tables of one group; memory is reserved, and paid for as rows are touched.
-    /// Tables of one name are parts of one table: blocks of its columns, tiers of its rows.
+    /// Creates the tables of one group. Tables of one name are parts of one table: blocks of its
+    /// columns, tiers of its rows.
     ///
     /// # Errors
-    /// A table without rows, a `dim` of 0 or above the limit, two tables of one name and window,
-    /// a window that does not hold the columns, memory that cannot be mapped.
+    /// A table without rows, a `dim` of 0 or above the limit, two tables of one name and window, a
+    /// window that does not hold the columns, memory that cannot be had.
     fn create_tables(&mut self, specs: &[TableSpec], seed: u64) -> Result<Self::Tables>;
 
     /// What the tables were made from.
     fn specs(tables: &Self::Tables) -> &[TableSpec];
 
-    /// Copies rows `first..first + n` of a table to the host as `f32` (`[n, dim]`), with `n`
-    /// given by the length of `weights`; `state` receives each slot's `[n]` or `[n, dim]`, one
-    /// vector a slot in the order of the rule's slots. Untouched rows read as their initial value.
+    /// Copies rows `first..` of a table to the host: `weights` is `[n, dim]`, `state` `[n]` or `[n, dim]`
+    /// a slot, in the order of the rule's. Untouched rows read as their initial value.
     ///
     /// # Errors
     /// Rows beyond the table; a length that is not whole rows.
@@ -106,7 +104,7 @@ pub trait Backend: Send + Sized + 'static {
     /// The inverse of [`read_rows`](Self::read_rows); 16-bit weights are rounded to nearest.
     ///
     /// # Errors
-    /// Rows beyond the table; a length that is not whole rows.
+    /// As there.
     fn write_rows(
         &mut self,
         tables: &mut Self::Tables,
@@ -116,7 +114,7 @@ pub trait Backend: Send + Sized + 'static {
         state: &[Vec<f32>],
     ) -> Result<()>;
 
-    /// Copies rows of a table by number, in any order, from or to the host: see [`RowTransfer`].
+    /// Copies rows of a table by number, in any order: see [`RowTransfer`].
     ///
     /// # Errors
     /// A row beyond the table; values of another length than those rows have.
@@ -128,9 +126,9 @@ pub trait Backend: Send + Sized + 'static {
         transfer: RowTransfer<'_>,
     ) -> Result<()>;
 
-    /// Looks up and pools all bags of all pooled features in one call: column block `f` of row
-    /// `b` of `out` (`[batch, map.width()]`) becomes the pooled bag `(f, b)`; other columns are
-    /// left alone. Rows are added in bag order with `f32` accumulation.
+    /// Pools all bags of all pooled features: column block `f` of row `b` of `out`
+    /// (`[batch, map.width()]`) becomes bag `(f, b)`; other columns are left alone. Rows are added in
+    /// bag order with `f32` accumulation.
     ///
     /// # Errors
     /// An id outside its table (table, feature, sample, position, id, rows); shapes that differ.
@@ -142,8 +140,7 @@ pub trait Backend: Send + Sized + 'static {
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
 
-    /// Looks up the rows of sequence feature `feature` without pooling: `out` is
-    /// `[values of the feature, dim]`, in the order of its values.
+    /// Looks up the rows of sequence feature `feature`: `out` is `[its values, dim]`, in their order.
     ///
     /// # Errors
     /// As [`pool`](Self::pool).
@@ -168,11 +165,24 @@ pub trait Backend: Send + Sized + 'static {
         out: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
-    /// Backward and update in one: sorts (row, position), sums the gradients of each touched row
-    /// over the whole batch in position order, and applies the rule once per touched row.
-    /// Untouched rows stay bitwise. `rules[t]` is the rule of table `t`; `step` keys stochastic
-    /// rounding. With `Mean` a gradient is scaled by `w_i / sum w`; with a rule that clamps, each
-    /// element of the (scaled) gradient is clamped before it is added.
+    /// Says that `batch` is updated with next, after those foreseen before, and that its memory stays
+    /// as it is until then: a device may begin with the sort, beside its other work.
+    ///
+    /// # Errors
+    /// As [`pool`](Self::pool).
+    fn foresee(
+        &mut self,
+        _tables: &mut Self::Tables,
+        _map: &FeatureMap,
+        _batch: JaggedView<'_, Self>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Backward and update in one: sorts (row, position), sums the gradients of each touched row over
+    /// the batch in position order, and applies the rule once per touched row. Untouched rows stay
+    /// bitwise. `rules[t]` is that of table `t`; `step` keys stochastic rounding. With `Mean` a
+    /// gradient is scaled by `w_i / sum w`; a rule that clamps does so before the sum.
     ///
     /// # Errors
     /// As [`pool`](Self::pool); `rules` of another count or with other state than the tables.
@@ -186,9 +196,7 @@ pub trait Backend: Send + Sized + 'static {
         step: u64,
     ) -> Result<()>;
 
-    /// The first half of [`scatter_update`](Self::scatter_update), for owners that have to agree
-    /// before the rule runs: sums the gradients of every touched row and measures them with the
-    /// table's rule. Weights and state do not change; `out` is in host memory.
+    /// The first half, where owners agree before the rule runs: sums and measures gradients of rows.
     ///
     /// # Errors
     /// As there, but column cuts are welcome, unless the rule needs all columns at once.
@@ -202,8 +210,7 @@ pub trait Backend: Send + Sized + 'static {
         out: &mut RowGradients,
     ) -> Result<()>;
 
-    /// The second half: applies the rules with the statistics of whole rows; `totals[t]` has one
-    /// for each of [`RowGradients::rows`].
+    /// The second half: applies the rules; `totals[t]` are the statistics of whole rows.
     ///
     /// # Errors
     /// Totals of another count than rows; gradients of other tables; rules that do not fit.
@@ -216,9 +223,8 @@ pub trait Backend: Send + Sized + 'static {
         step: u64,
     ) -> Result<()>;
 
-    /// Gradient of the per-sample weights of pooled features: with `Sum`
-    /// `out[k] = <row(id_k), g_bag>`, with `Mean` `<row(id_k) - pooled_bag, g_bag> / sum w`; 0 for
-    /// sequence features. Call it before the rows change.
+    /// Gradient of per-sample weights, before the rows change: `out[k] = <row(id_k), g_bag>` with
+    /// `Sum`, `<row(id_k) - pooled_bag, g_bag> / sum w` with `Mean`; 0 for sequence features.
     ///
     /// # Errors
     /// As [`pool`](Self::pool).
@@ -231,8 +237,7 @@ pub trait Backend: Send + Sized + 'static {
         out: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
-    /// Splits every bag of a host batch by the owner of its rows; `maps` has one row map a
-    /// feature, all of the same number of owners. Order inside a bag is kept.
+    /// Splits every bag of a host batch by the owner of its rows, in order, by one row map a feature.
     ///
     /// # Errors
     /// An id that no owner has; output buffers of the wrong length.
@@ -243,14 +248,13 @@ pub trait Backend: Send + Sized + 'static {
         out: &mut Bucketized<'_>,
     ) -> Result<()>;
 
-    /// Distinct ids in ascending order, and where each input went; returns how many there are.
+    /// Distinct ids in ascending order, and where each input went; returns how many.
     ///
     /// # Errors
     /// A negative id; output buffers of the wrong length.
     fn unique(&mut self, ids: &[i64], out: &mut Unique<'_>) -> Result<usize>;
 
-    /// `out[inverse[k]] += values[k]` for `k` ascending, on zeroed `out`: sums the rows of each
-    /// distinct id (`values` is `[inverse.len(), dim]`, `out` `[n, dim]`).
+    /// `out[inverse[k]] += values[k]` for `k` ascending, on zeroed `out` (`[n, dim]`).
     ///
     /// # Errors
     /// Shapes that differ; an index outside `out`.
@@ -261,7 +265,7 @@ pub trait Backend: Send + Sized + 'static {
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
 
-    /// `out = op(a) * op(b)`, or `out += op(a) * op(b)` when `accumulate` is [`Accumulate::Add`].
+    /// `out = op(a) * op(b)`, or `out += ..` with [`Accumulate::Add`].
     ///
     /// # Errors
     /// Shapes that do not multiply.
@@ -286,8 +290,8 @@ pub trait Backend: Send + Sized + 'static {
         activation: Activation,
     ) -> Result<()>;
 
-    /// Backward of [`bias_activation`](Self::bias_activation): masks `gradient` by the layer's
-    /// output `y` (`y > 0` for `ReLU`) in place and writes the column sums to `bias_gradient`.
+    /// Its backward: masks `gradient` by the layer's output `y` (`y > 0` for `ReLU`) in place and
+    /// writes the column sums to `bias_gradient`.
     ///
     /// # Errors
     /// Shapes that differ.
@@ -299,9 +303,8 @@ pub trait Backend: Send + Sized + 'static {
         bias_gradient: Self::ViewMut<'_, f32>,
     ) -> Result<()>;
 
-    /// Pairwise dot interaction (Naumov et al. 2019, arXiv 1906.00091, section 2.1.3): row `b` of
-    /// `x` is `features` vectors of `dim`; row `b` of `out` is the first vector, then `<x_i, x_j>`
-    /// for `i` in `1..features`, `j` in `0..i` (the order of `torch.tril_indices(offset=-1)`), so
+    /// Pairwise dot interaction (Naumov et al. 2019, arXiv 1906.00091, section 2.1.3): a row of `x` is
+    /// `features` vectors of `dim`; one of `out` is the first of them, then their products in `order`:
     /// `out` is `[batch, dim + features * (features - 1) / 2]`.
     ///
     /// # Errors
@@ -328,7 +331,7 @@ pub trait Backend: Send + Sized + 'static {
     ) -> Result<()>;
 
     /// Element-wise part of a `DCNv2` cross layer (Wang et al. 2021, arXiv 2008.13535, equation 2):
-    /// `out = x0 * (u + bias) + x`, with `u = W (V x)` computed by two [`gemm`](Self::gemm)s.
+    /// `out = x0 * (u + bias) + x`, `u = W (V x)`.
     ///
     /// # Errors
     /// Shapes that differ.
@@ -341,9 +344,8 @@ pub trait Backend: Send + Sized + 'static {
         out: Mat<Self::ViewMut<'_, f32>>,
     ) -> Result<()>;
 
-    /// Backward of [`cross`](Self::cross): `u_gradient = gradient * x0`,
-    /// `x0_gradient += gradient * (u + bias)`, `bias_gradient` = column sums of `u_gradient`. The
-    /// gradient of `x` begins as `gradient` itself.
+    /// Its backward: `u_gradient = gradient * x0`, `x0_gradient += gradient * (u + bias)`,
+    /// `bias_gradient` = column sums of `u_gradient`; that of `x` begins as `gradient`.
     ///
     /// # Errors
     /// Shapes that differ.
@@ -370,10 +372,9 @@ pub trait Backend: Send + Sized + 'static {
     /// Shapes that differ.
     fn add(&mut self, x: Mat<Self::View<'_, f32>>, out: Mat<Self::ViewMut<'_, f32>>) -> Result<()>;
 
-    /// Binary cross-entropy with logits, stable for every finite logit:
-    /// `max(z, 0) - z*y + ln(1 + exp(-|z|))`. Returns the *sum* of the losses in `f64`, added in
-    /// sample order, and writes `(sigmoid(z) - y) * scale` to `gradient` (`scale = 1 / B` of the
-    /// global batch makes it the gradient of the mean).
+    /// Binary cross-entropy with logits, stable for every finite one: returns the *sum* of
+    /// `max(z, 0) - z*y + ln(1 + exp(-|z|))` in `f64`, and writes `(sigmoid(z) - y) * scale` to
+    /// `gradient` (`scale = 1 / B` of the global batch makes it that of the mean).
     ///
     /// # Errors
     /// Shapes that differ.
@@ -385,8 +386,7 @@ pub trait Backend: Send + Sized + 'static {
         gradient: Self::ViewMut<'_, f32>,
     ) -> Result<f64>;
 
-    /// Applies a rule to a dense parameter, element by element; `state` is slot-major,
-    /// `[element slots, parameter.len()]`.
+    /// Applies a rule to a dense parameter; `state` is `[element slots, parameter.len()]`.
     ///
     /// # Errors
     /// A row-wise rule; shapes that differ.

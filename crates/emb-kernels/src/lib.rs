@@ -8,6 +8,7 @@
 //! - [`reference`](mod@reference) is the specification, `conformance` (a feature) the suite against it.
 
 mod backend;
+mod batch_checks;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod cpu;
@@ -25,6 +26,7 @@ mod row_gradients;
 mod rule_checks;
 mod shape;
 mod spec;
+mod table_checks;
 mod window;
 
 pub use backend::Backend;

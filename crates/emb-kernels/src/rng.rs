@@ -45,6 +45,12 @@ impl Key {
         let key = mix(mix(name ^ mix(seed)).wrapping_add(purpose));
         Self([key as u32, (key >> 32) as u32])
     }
+
+    /// What kernels are told.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn words(self) -> [u32; 2] {
+        self.0
+    }
 }
 
 fn mix(x: u64) -> u64 {
@@ -52,6 +58,12 @@ fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// The largest initial weight of an interval: rounding of `low + u * (high - low)` may reach
+/// `high`, which is not included.
+pub(crate) fn last_below(low: f32, high: f32) -> f32 {
+    if high > low { high.next_down() } else { low }
 }
 
 /// Initial weights of global `row`, global columns `first_column..first_column + out.len()`.
@@ -69,8 +81,7 @@ pub(crate) fn initial_weights(
         Init::Constant(value) => return out.fill(value),
         Init::Uniform { low, high } => (low, high),
     };
-    // Rounding of `low + u * (high - low)` may reach `high`, which is not included.
-    let last = if high > low { high.next_down() } else { low };
+    let last = last_below(low, high);
     let end = first_column + out.len();
     let mut start = first_column / INIT_COLUMNS * INIT_COLUMNS;
     while start < end {

@@ -73,7 +73,7 @@ pub(super) fn reduce<'a, T: Sum>(
         let (mut sources, mut filled) = ([0; SOURCES], 0);
         for rank in 0..ranks {
             if filled == SOURCES {
-                launch(stream, kernel, sources, filled, to.slice(part.clone()))?;
+                launch(stream, kernel, &sources, filled, to.slice(part.clone()))?;
                 // The next launch begins with the result so far, which is there already.
                 (sources, filled) = ([0; SOURCES], 1);
             }
@@ -84,7 +84,7 @@ pub(super) fn reduce<'a, T: Sum>(
             };
             filled += 1;
         }
-        launch(stream, kernel, sources, filled, to.slice(part))?;
+        launch(stream, kernel, &sources, filled, to.slice(part))?;
     }
     for home in homes() {
         home.after(stream)?;
@@ -95,7 +95,7 @@ pub(super) fn reduce<'a, T: Sum>(
 fn launch<T: Sum>(
     stream: &Stream,
     kernel: Kernel,
-    sources: [u64; SOURCES],
+    sources: &[u64; SOURCES],
     count: usize,
     to: ViewMut<'_, T>,
 ) -> Result<()> {
@@ -103,7 +103,7 @@ fn launch<T: Sum>(
     let most = stream.device().multiprocessors()? * BLOCKS;
     let blocks = len.div_ceil(u64::from(THREADS)).clamp(1, u64::from(most)) as u32;
     let shape = Shape { grid: [blocks, 1, 1], block: [THREADS, 1, 1], shared: 0 };
-    let args = (Plain(Sources(sources)), count as u32, to, len);
+    let args = (Plain(Sources(*sources)), count as u32, to, len);
     // SAFETY: the kernel takes these four. It reads `len` elements at each of the first `count`
     // addresses, which are views of that length on this device or null, and writes `to`, which is
     // as long; the homes of the views are joined before and after by the caller.

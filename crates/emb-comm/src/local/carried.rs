@@ -95,12 +95,18 @@ impl Turn<'_, Host> {
         Err(self.late(Vec::new(), what))
     }
 
-    /// Fails because these positions have said nothing in time.
-    pub(crate) fn absent(&self, positions: &[usize]) -> Error {
+    /// Fails because these positions have said nothing, until what `ended` the waiting.
+    pub(crate) fn absent(&self, positions: &[usize], ended: &str) -> Error {
         let mut missing: Vec<usize> = positions.iter().map(|&peer| self.member(peer)).collect();
         missing.sort_unstable();
-        let what = format!("did not take place: nothing was heard of {}", list(&missing));
+        let what = format!("did not take place ({ended}): nothing was heard of {}", list(&missing));
         self.late(missing, &what)
+    }
+
+    /// Fails because of an error while data moved, unless the world has failed before.
+    pub(crate) fn broken(&self, error: &Error) -> Error {
+        let reason = error.to_string();
+        self.fail(self.world.own_failure(FailureKind::Error, self.rank(), &reason))
     }
 
     fn late(&self, ranks: Vec<usize>, what: &str) -> Error {
@@ -109,7 +115,7 @@ impl Turn<'_, Host> {
             "{} of group {} in step {step} {what} within {:?}, says rank {}",
             self.operation,
             self.group.id,
-            self.world.options.timeout,
+            self.began.elapsed(),
             self.rank()
         );
         let operation = Some(self.operation);

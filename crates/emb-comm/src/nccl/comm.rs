@@ -7,6 +7,7 @@ use super::library::{Config, Handle, IN_PROGRESS, Library, NO_COLOR, RawId, RawS
 use crate::element::sealed::Sealed;
 use crate::{Element, Error, Result};
 use emb_cuda::{Device, Stream, View, ViewMut};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -20,6 +21,8 @@ pub(super) struct Comm {
     device: Device,
     rank: usize,
     world: usize,
+    /// What was called last, and may still be in progress.
+    called: Cell<&'static str>,
 }
 
 impl Comm {
@@ -58,7 +61,8 @@ impl Comm {
 
     fn empty(library: &'static Library, device: &Device, rank: usize, world: usize) -> Self {
         let (handle, device) = (Box::default(), device.clone());
-        Self { handle, settled: false, library, device, rank, world }
+        let called = Cell::new("");
+        Self { handle, settled: false, library, device, rank, world, called }
     }
 
     fn raw(&self) -> Handle {
@@ -74,8 +78,9 @@ impl Comm {
         let mut state = SUCCESS;
         // SAFETY: a communicator that lives, a place for its state.
         let code = unsafe { (self.library.async_error)(handle, &raw mut state) };
+        let called = self.called.get();
         self.checked("ncclCommGetAsyncError", code)?;
-        self.checked("a call in progress", state)?;
+        self.checked(called, state)?;
         Ok(state != IN_PROGRESS)
     }
 
@@ -198,6 +203,7 @@ impl Comm {
     }
 
     fn checked(&self, call: &'static str, code: c_int) -> Result<()> {
+        self.called.set(call);
         if code == SUCCESS || code == IN_PROGRESS {
             return Ok(());
         }

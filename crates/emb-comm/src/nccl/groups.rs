@@ -1,11 +1,12 @@
 //! Division of the ranks of an [`Nccl`] into sets of their own.
 
 use super::header::Headers;
-use super::link::{Link, until};
+use super::link::{Link, failed, until};
 use super::{Nccl, Terms};
 use crate::arguments::{checked, hash};
 use crate::local::Turn;
-use crate::{Collective, Error, Local, Operation, Result};
+use crate::{Collective, Error, Host, Local, Operation, Result};
+use std::time::Duration;
 
 impl Nccl {
     pub(super) fn split_by(&mut self, color: Option<usize>, key: usize) -> Result<Option<Self>> {
@@ -68,10 +69,7 @@ impl Nccl {
         let turn = Turn::begin(control, Terms::new(operation))?;
         let made = make(&turn, link, color, key, world, options.base.timeout);
         let made = made.map_err(|error| {
-            let error = match error {
-                Error::Failed { .. } => error,
-                own => turn.refuse(own),
-            };
+            let error = failed(&turn, error);
             link.give_up();
             error
         })?;
@@ -82,12 +80,12 @@ impl Nccl {
 }
 
 fn make(
-    turn: &Turn<'_, crate::Host>,
+    turn: &Turn<'_, Host>,
     link: &Link,
     color: Option<usize>,
     key: usize,
     world: usize,
-    timeout: std::time::Duration,
+    timeout: Duration,
 ) -> Result<Option<Link>> {
     let comm = link.comm()?;
     link.stream.device().bind()?;

@@ -11,7 +11,7 @@
 //!                                                                                expected from each
 //! ```
 
-use super::link::{Link, until};
+use super::link::{Link, failed, until};
 use crate::arguments::same_count;
 use crate::failure::{Failure, FailureKind};
 use crate::local::{Call, Turn};
@@ -47,10 +47,14 @@ pub(super) struct Headers {
     world: usize,
     own: Buffer<u64>,
     all: Buffer<u64>,
+    /// This rank's header.
+    said: Vec<u64>,
     /// All headers, by rank.
     host: Vec<u64>,
     /// Counts on their way: sent, received.
     counts: [Option<Buffer<u64>>; 2],
+    /// Counts on the host.
+    numbers: Vec<u64>,
     /// Whether the ranks of this set know that the world has failed.
     parted: bool,
 }
@@ -60,8 +64,9 @@ impl Headers {
         let words = FIXED + 2 * world;
         let own = stream.zeros(words)?;
         let all = stream.zeros(words * world)?;
-        let host = vec![0; words * world];
-        Ok(Self { me, world, own, all, host, counts: [None, None], parted: false })
+        let (said, host) = (vec![0; words], vec![0; words * world]);
+        let (counts, numbers) = ([None, None], Vec::new());
+        Ok(Self { me, world, own, all, said, host, counts, numbers, parted: false })
     }
 
     /// Ranks compare what they call, and whether each sends to each what that one expects.
@@ -72,7 +77,7 @@ impl Headers {
         sends: &[usize],
         expects: &[usize],
     ) -> Result<()> {
-        let own = self.header_mut(self.me);
+        let own = &mut self.said;
         own.fill(0);
         own[0] = MARK;
         own[1..5].copy_from_slice(&turn.call());
@@ -114,8 +119,7 @@ impl Headers {
         if std::mem::replace(&mut self.parted, true) {
             return;
         }
-        let me = self.me;
-        let own = self.header_mut(me);
+        let own = &mut self.said;
         own.fill(0);
         let kind = KINDS.iter().position(|&kind| kind == failure.kind()).map_or(0, |at| at + 1);
         let text = shortened(&failure.to_string());
@@ -135,29 +139,28 @@ impl Headers {
     fn share_watched(&mut self, turn: &Turn<'_, Host>, link: &mut Link) -> Result<()> {
         let watch = || if turn.is_late() { Err(stopped()) } else { turn.go_on() };
         let Err(error) = self.share(link, watch) else { return Ok(()) };
-        let late = turn.is_late() && turn.failure().is_none();
         link.give_up();
-        match error {
-            Error::Failed { .. } => Err(error),
-            _ if late => {
-                self.parted = true;
-                let arrived = link.stream.is_done() == Ok(true)
-                    && link.stream.download(self.all.whole(), &mut self.host).is_ok();
-                let is_missing = |rank: &usize| {
-                    *rank != self.me && !(arrived && self.header(*rank)[0] & MARK == MARK)
-                };
-                let missing: Vec<usize> = (0..self.world).filter(is_missing).collect();
-                Err(turn.absent(&missing))
-            }
-            own => Err(turn.refuse(own)),
+        self.parted = true;
+        if turn.failure().is_some() {
+            return Err(failed(turn, error));
         }
+        // What did arrive tells who is missing, also where a peer gave up waiting before this one.
+        let arrived = link.stream.is_done() == Ok(true)
+            && link.stream.download(self.all.whole(), &mut self.host).is_ok();
+        let is_missing =
+            |rank: &usize| *rank != self.me && !(arrived && self.header(*rank)[0] & MARK == MARK);
+        let missing: Vec<usize> = (0..self.world).filter(is_missing).collect();
+        if missing.is_empty() {
+            return Err(failed(turn, error));
+        }
+        Err(turn.absent(&missing, &error.to_string()))
     }
 
     fn share(&mut self, link: &Link, mut watch: impl FnMut() -> Result<()>) -> Result<()> {
         let (me, words, stream) = (self.me, FIXED + 2 * self.world, &link.stream);
         let comm = link.comm()?;
         stream.clear(self.all.whole_mut())?;
-        stream.upload(&self.host[me * words..(me + 1) * words], self.own.whole_mut())?;
+        stream.upload(&self.said, self.own.whole_mut())?;
         let (own, mut all) = (self.own.whole(), self.all.whole_mut());
         comm.group(|group| {
             for peer in (0..self.world).filter(|&peer| peer != me) {
@@ -168,9 +171,8 @@ impl Headers {
         })?;
         until(|| comm.is_ready(), &mut watch)?;
         until(|| Ok(stream.is_done()?), || comm.is_ready().map(drop).and_then(|()| watch()))?;
-        let own: Vec<u64> = self.header(me).to_vec();
         stream.download(self.all.whole(), &mut self.host)?;
-        self.header_mut(me).copy_from_slice(&own);
+        self.host[me * words..(me + 1) * words].copy_from_slice(&self.said);
         Ok(())
     }
 
@@ -186,28 +188,29 @@ impl Headers {
         if each == 0 {
             return Ok(());
         }
-        let numbers: Vec<u64> = send.iter().map(|&count| count as u64).collect();
-        let mut received = vec![0; numbers.len()];
+        let Self { world, counts, numbers, .. } = self;
+        numbers.clear();
+        numbers.extend(send.iter().map(|&count| count as u64));
         link.run(turn, &[], |link| {
-            let [from, into] = &mut self.counts;
+            let [from, into] = counts;
             let stream = &link.stream;
             let mut from = room(stream, from, numbers.len())?;
             let mut into = room(stream, into, numbers.len())?;
-            stream.upload(&numbers, from.reborrow())?;
+            stream.upload(numbers, from.reborrow())?;
             let from = from.as_view();
             let part = |peer: usize| peer * each..(peer + 1) * each;
             link.group(turn, |group| {
-                for peer in (0..self.world).filter(|&peer| peer != me) {
+                for peer in (0..*world).filter(|&peer| peer != me) {
                     group.send(from.slice(part(peer)), peer, stream)?;
                     group.recv(into.slice(part(peer)), peer, stream)?;
                 }
                 Ok(())
             })?;
             until(|| Ok(stream.is_done()?), || turn.go_on())?;
-            Ok(stream.download(into.as_view(), &mut received)?)
+            Ok(stream.download(into.as_view(), numbers)?)
         })?;
         let own = me * each..(me + 1) * each;
-        recv.iter_mut().zip(received).for_each(|(to, count)| *to = count as usize);
+        recv.iter_mut().zip(numbers).for_each(|(to, count)| *to = *count as usize);
         recv[own.clone()].copy_from_slice(&send[own]);
         Ok(())
     }
@@ -215,11 +218,6 @@ impl Headers {
     fn header(&self, rank: usize) -> &[u64] {
         let words = FIXED + 2 * self.world;
         &self.host[rank * words..(rank + 1) * words]
-    }
-
-    fn header_mut(&mut self, rank: usize) -> &mut [u64] {
-        let words = FIXED + 2 * self.world;
-        &mut self.host[rank * words..(rank + 1) * words]
     }
 
     fn call(&self, rank: usize) -> Call {
@@ -250,7 +248,7 @@ fn shortened(text: &str) -> String {
 
 /// Marks the end of waiting; it is replaced by who is missing.
 fn stopped() -> Error {
-    Error::Space("peers did not come".to_owned())
+    Error::Space("the time is over".to_owned())
 }
 
 fn room<'r>(

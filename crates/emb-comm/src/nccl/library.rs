@@ -78,7 +78,8 @@ macro_rules! functions {
 
         impl Library {
             fn load() -> Result<Self> {
-                let file = emb_cuda::open_library("NCCL (libnccl)", &names())?;
+                let file = emb_cuda::open_library("NCCL (libnccl)", &names())
+                    .map_err(|error| Error::Space(format!("{error}; EMB_NCCL can name it")))?;
                 $(
                     // SAFETY: the type is that of the function in `nccl.h`, the same since the
                     // version that introduced it; enumerations are passed as `int`.

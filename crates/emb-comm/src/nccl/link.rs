@@ -50,7 +50,7 @@ impl Link {
     ) -> Result<()> {
         let comm = self.comm()?;
         comm.group(calls)?;
-        self.queued(turn, comm)
+        queued(turn, comm)
     }
 
     /// Queues a call, and returns once it is on the stream.
@@ -61,11 +61,7 @@ impl Link {
     ) -> Result<()> {
         let comm = self.comm()?;
         call(comm)?;
-        self.queued(turn, comm)
-    }
-
-    fn queued(&self, turn: &Turn<'_, Host>, comm: &Comm) -> Result<()> {
-        until(|| comm.is_ready(), || turn.go_on())
+        queued(turn, comm)
     }
 
     /// Queues work behind that of `homes` and before what they do next, and returns once it is
@@ -80,10 +76,7 @@ impl Link {
         let outcome = self.attempt(turn, homes, queue);
         turn.waited_for(began.elapsed());
         outcome.map_err(|error| {
-            let error = match error {
-                Error::Failed { .. } => error,
-                own => turn.refuse(own),
-            };
+            let error = failed(turn, error);
             self.give_up();
             error
         })
@@ -95,6 +88,8 @@ impl Link {
         homes: &[&Stream],
         queue: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
+        // The library works on the device of the calling thread.
+        self.stream.device().bind()?;
         for home in homes {
             self.stream.after(home)?;
         }
@@ -150,6 +145,18 @@ impl Link {
                 finalized
             }
         }
+    }
+}
+
+fn queued(turn: &Turn<'_, Host>, comm: &Comm) -> Result<()> {
+    until(|| comm.is_ready(), || turn.go_on())
+}
+
+/// An error while data moved, as the failure of the world.
+pub(super) fn failed(turn: &Turn<'_, Host>, error: Error) -> Error {
+    match error {
+        Error::Failed { .. } => error,
+        own => turn.broken(&own),
     }
 }
 

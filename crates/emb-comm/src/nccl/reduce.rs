@@ -31,12 +31,11 @@ impl Nccl {
                 if native {
                     return link.call(turn, |comm| comm.all_reduce(values, &link.stream));
                 }
-                let parts: Vec<_> = (0..world).map(|rank| chunk(rank, world, len)).collect();
+                let parts = |rank: usize| chunk(rank, world, len);
                 let sent = values.as_view();
-                exchange_parts(turn, link, sent, &parts)?;
-                let own = parts[me].clone();
-                reduce_own(link, how, values.slice(own.clone()), None, me, world)?;
-                gather_parts(turn, link, &mut values, &parts)
+                exchange_parts(turn, link, sent, parts)?;
+                reduce_own(link, how, values.slice(parts(me)), None, me, world)?;
+                gather_parts(turn, link, &mut values, parts)
             })?;
         }
         for peer in op.turn.peers().skip(1) {
@@ -77,9 +76,13 @@ impl Nccl {
                 if native {
                     return link.call(turn, |comm| comm.reduce_scatter(send, recv, &link.stream));
                 }
-                let parts = ranges(counts, world, len);
-                exchange_parts(turn, link, send, &parts)?;
-                let own = send.slice(parts[me].clone());
+                let start = |rank: usize| match counts {
+                    Some(counts) => counts[..rank].iter().sum(),
+                    None => rank * len,
+                };
+                let parts = |rank: usize| start(rank)..start(rank + 1);
+                exchange_parts(turn, link, send, parts)?;
+                let own = send.slice(parts(me));
                 reduce_own(link, Reduction::Sum, recv, Some(own), me, world)
             })?;
         }
@@ -91,31 +94,20 @@ impl Nccl {
     }
 }
 
-/// Where the ranks' parts are.
-fn ranges(counts: Option<&[usize]>, world: usize, len: usize) -> Vec<Range<usize>> {
-    let mut end = 0;
-    let part = |rank: usize| {
-        let start = end;
-        end += counts.map_or(len, |counts| counts[rank]);
-        start..end
-    };
-    (0..world).map(part).collect()
-}
-
 /// Sends each rank its part of `values`, and receives this rank's part from all, one after the
 /// other by rank, this rank's place left free.
 fn exchange_parts<T: Sum>(
     turn: &Turn<'_, Host>,
     link: &mut Link,
     values: View<'_, T>,
-    parts: &[Range<usize>],
+    parts: impl Fn(usize) -> Range<usize>,
 ) -> Result<()> {
-    let (me, own) = (turn.me, parts[turn.me].len());
+    let (world, own) = (turn.world(), parts(turn.me).len());
     let mut kept = link.parts.take();
-    let mut room = room_for::<T>(&link.stream, &mut kept, parts.len() * own)?;
+    let mut room = room_for::<T>(&link.stream, &mut kept, world * own)?;
     let exchanged = link.group(turn, |group| {
-        for (peer, part) in parts.iter().enumerate().filter(|&(peer, _)| peer != me) {
-            group.send(values.slice(part.clone()), peer, &link.stream)?;
+        for peer in turn.peers().skip(1) {
+            group.send(values.slice(parts(peer)), peer, &link.stream)?;
             group.recv(room.slice(peer * own..(peer + 1) * own), peer, &link.stream)?;
         }
         Ok(())
@@ -140,10 +132,8 @@ fn reduce_own<T: Sum>(
     }
     let room = link.parts.as_ref().expect("invariant: parts were received");
     let room: View<'_, T> = room.view(0..world * len * size_of::<T>()).cast();
-    let part = |rank: usize| match rank == me {
-        true => own,
-        false => Some(room.slice(rank * len..(rank + 1) * len)),
-    };
+    let part =
+        |rank: usize| if rank == me { own } else { Some(room.slice(rank * len..(rank + 1) * len)) };
     link.space.reduce(how, to, world, part)
 }
 
@@ -152,20 +142,21 @@ fn gather_parts<T: Sum>(
     turn: &Turn<'_, Host>,
     link: &Link,
     values: &mut ViewMut<'_, T>,
-    parts: &[Range<usize>],
+    parts: impl Fn(usize) -> Range<usize>,
 ) -> Result<()> {
     let (me, stream) = (turn.me, &link.stream);
-    if parts.iter().all(|part| part.len() == parts[0].len()) {
+    if values.len().is_multiple_of(turn.world()) {
         let values = values.reborrow();
         return link.call(turn, |comm| comm.all_gather_in_place(values, stream));
     }
-    let own = parts[me].clone();
+    let own = parts(me);
     let (mut low, rest) = values.reborrow().split_at(own.start);
     let (mine, mut high) = rest.split_at(own.len());
     link.group(turn, |group| {
-        for (peer, part) in parts.iter().enumerate().filter(|&(peer, _)| peer != me) {
+        for peer in turn.peers().skip(1) {
+            let part = parts(peer);
             let into = if peer < me {
-                low.slice(part.clone())
+                low.slice(part)
             } else {
                 high.slice(part.start - own.end..part.end - own.end)
             };

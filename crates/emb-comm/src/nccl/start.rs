@@ -102,6 +102,21 @@ impl Nccl {
         })
     }
 
+    /// The rank that `threads` is of, on `device`: for ranks that are threads already, as those of
+    /// [`run`](crate::run). All call it together; a rank that fails fails `threads` as well. Devices
+    /// that can read each other's memory are told so before, by [`Device::reach`].
+    ///
+    /// # Errors
+    /// No library; ranks that do not come within the timeout, or that share a device.
+    pub fn over(mut threads: Local, device: &Device, options: &NcclOptions) -> Result<Self> {
+        let mut id = [0; 128];
+        if threads.rank() == 0 {
+            id = UniqueId::new()?.to_bytes();
+        }
+        threads.broadcast(&mut id[..], 0)?;
+        Self::join_thread(threads, device, UniqueId::from_bytes(id), *options)
+    }
+
     fn join_thread(
         control: Local,
         device: &Device,

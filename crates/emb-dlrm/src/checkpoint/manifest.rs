@@ -115,7 +115,7 @@ impl Manifest {
     }
 
     /// The options that a run which goes on from here takes where nothing else is said: all but
-    /// where to save, how long to train and on how many threads. What `given` says of the run to come
+    /// where to save, how long to train and on what. What `given` says of the run to come
     /// displaces more than itself: data of another kind all options about data, another number of
     /// ranks all that was said of ranks.
     pub fn options_to_go_on(&self, given: &Options) -> Options {
@@ -126,6 +126,7 @@ impl Manifest {
         }
         (options.load, options.save, options.threads) = (None, None, None);
         (options.timeline, options.threads_per_rank) = (None, None);
+        (options.device, options.precision, options.transport) = (None, None, None);
         options.health = None;
         // Look-ups are for the planner, or for the health that is not looked at again.
         options.workload = options.workload.filter(|_| options.planner.is_some());

@@ -8,10 +8,12 @@
 //! A [`Config`] exists only when it is consistent: options that contradict each other, or that
 //! would have no effect, are refused by name.
 
+mod device;
 mod file;
 pub mod nearest;
 mod optimizers;
 mod options;
+mod over;
 mod placing;
 mod planner;
 mod ranks;
@@ -22,6 +24,7 @@ mod tables;
 mod words;
 mod workload;
 
+pub use device::Device;
 #[cfg(feature = "cli")]
 pub(crate) use file::{did_you_mean, json_file, toml_file};
 pub use optimizers::Optimizers;
@@ -35,8 +38,9 @@ pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};
 pub use words::{
-    BadRows, DecayKind, DenseKind, IdPolicy, IdWireKind, LayoutKind, ModelKind, OptimizerKind,
-    PlacementKind, PoolingKind, RoundingMode, ScalingKind, SyncKind, WeightType,
+    BadRows, DecayKind, DenseKind, DeviceKind, IdPolicy, IdWireKind, LayoutKind, ModelKind,
+    OptimizerKind, PlacementKind, PoolingKind, PrecisionKind, RoundingMode, ScalingKind, SyncKind,
+    TransportKind, WeightType,
 };
 
 /// Dense columns of Criteo data and of synthetic data.

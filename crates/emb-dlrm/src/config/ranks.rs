@@ -5,7 +5,7 @@ use super::planner::{self, Asked};
 use super::replicas::{refuse_unused, scale};
 use super::resolve::within;
 use super::tables::Tables;
-use super::words::IdWireKind;
+use super::words::{IdWireKind, TransportKind};
 use super::{Options, TableOptions};
 use crate::sharded::IdWire;
 use crate::{Error, Result, sharded};
@@ -123,6 +123,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("sync", options.sync.is_some()),
         ("sync-every", options.sync_every.is_some()),
         ("id-wire", options.id_wire.is_some()),
+        ("transport", options.transport.is_some_and(|kind| kind != TransportKind::Local)),
         ("replica-scaling", options.replica_scaling.is_some()),
         ("check-replicas", options.check_replicas == Some(true)),
         ("timeout", options.timeout.is_some()),

@@ -1,5 +1,6 @@
 //! [`Config`]: options checked against each other, defaults filled in.
 
+use super::device::Device;
 use super::nearest::nearest;
 use super::optimizers::Optimizers;
 use super::ranks::{self, Ranks};
@@ -67,6 +68,8 @@ pub struct Config {
     pub batch_size: usize,
     /// Seed of weights, rounding and synthetic data.
     pub seed: u64,
+    /// What computes, and what carries between ranks.
+    pub device: Device,
     /// Threads that compute, of each rank.
     pub threads: usize,
     /// The ranks and the plan; `None` for one process.
@@ -103,6 +106,7 @@ impl Config {
         let shape = shape(&options, model)?;
         check_dims(model, options.dim.unwrap_or(DEFAULT_DIM), &tables.tables)?;
         let batch_size = within("batch-size", options.batch_size.unwrap_or(128), MAX_BATCH)?;
+        let device = Device::from_options(&options)?;
         let threads = ranks::threads(&options)?;
         let workload = workload(&options, &tables)?;
         let ranks = Ranks::from_options(&options, &mut tables, batch_size, workload.as_ref())?;
@@ -122,6 +126,7 @@ impl Config {
             length: length(&options, synthetic),
             batch_size,
             seed: options.seed.unwrap_or(1),
+            device,
             threads,
             ranks,
             check_replicas: options.check_replicas.unwrap_or(false),

@@ -156,6 +156,37 @@ words! {
     }
 }
 words! {
+    /// What computes.
+    DeviceKind {
+        /// The processor.
+        Cpu = "cpu",
+        /// NVIDIA GPUs.
+        Cuda = "cuda",
+        /// GPUs where there are any, else the processor.
+        Auto = "auto",
+    }
+}
+words! {
+    /// What carries between ranks.
+    TransportKind {
+        /// The memory of this process.
+        Local = "local",
+        /// NVIDIA's collectives, one device a rank.
+        Nccl = "nccl",
+    }
+}
+words! {
+    /// Numbers that matrix products multiply on a device; sums are `f32`.
+    PrecisionKind {
+        /// 24 bits of significand.
+        F32 = "f32",
+        /// `TensorFloat-32`: 11 bits.
+        Tf32 = "tf32",
+        /// bfloat16: 8 bits.
+        Bf16 = "bf16",
+    }
+}
+words! {
     /// What adaptive rules do about seeing one replica's gradient out of M.
     ScalingKind {
         /// Nothing.

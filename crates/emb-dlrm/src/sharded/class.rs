@@ -120,18 +120,35 @@ impl<B: Backend, C: Collective> Class<B, C> {
         }
     }
 
+    /// Takes what is asked to the device, which may begin with it.
+    pub(super) fn prepare(
+        &mut self,
+        backend: &mut B,
+        leg: &Leg,
+        staged: &mut Staged<B>,
+    ) -> Result<()> {
+        staged.fill(backend, &leg.arrived)?;
+        // They may be away, in a sync; then there is no hurry.
+        let Some(stored) = self.stored.get_mut() else { return Ok(()) };
+        let (map, names) = match &self.way {
+            Way::Bags(way) => (&way.map, way.names()),
+            Way::Rows(way) => (&way.map, way.names()),
+        };
+        let batch = staged.view(names, &leg.arrived);
+        Ok(backend.foresee(&mut stored.tables, map, batch)?)
+    }
+
     /// Answers, and adds the answers of others to the output of this rank's samples.
     pub(super) fn forward(
         &mut self,
         backend: &mut B,
         number: usize,
         trip: &mut Trip,
-        staged: &mut Staged<B>,
+        staged: &Staged<B>,
         width: usize,
     ) -> Result<()> {
         let Trip { batch, divisors, legs, output, sequences, .. } = trip;
         let leg = &legs[number];
-        staged.fill(backend, &leg.arrived)?;
         let Self { layout, links, stored, way, .. } = self;
         let tables = &mut stored.tables;
         let shape = (*batch, width);

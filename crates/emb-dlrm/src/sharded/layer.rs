@@ -2,7 +2,7 @@
 
 use super::ShardedEmbeddings;
 use super::error::Error;
-use super::exchange::Exchanged;
+use super::exchange::Prepared;
 use super::pool::Pooled;
 use crate::embeddings::Embeddings;
 use crate::{DeviceBatch, Result};
@@ -15,8 +15,8 @@ use emb_kernels::{Backend, FeatureMap, JaggedRef, Mat, TableSpec};
 #[derive(Debug)]
 pub struct ShardedBags<B: Backend, C: Collective> {
     tables: ShardedEmbeddings<B, C>,
-    /// Ids of the next batch, at their owners already.
-    ahead: Option<Exchanged>,
+    /// Ids of the next batch, with their owners already.
+    ahead: Option<Prepared<B>>,
     pooled: Option<Pooled<B>>,
     offsets: Vec<u64>,
     ids: Vec<i64>,
@@ -41,8 +41,8 @@ impl<B: Backend, C: Collective> ShardedBags<B, C> {
         &mut self.tables
     }
 
-    /// Sends the ids of a batch that is on the device to their owners.
-    fn exchange(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<Exchanged> {
+    /// Sends the ids of a batch that is on this device to their owners.
+    fn exchange(&mut self, backend: &mut B, batch: &DeviceBatch<B>) -> Result<Prepared<B>> {
         let ids = batch.sparse();
         self.offsets.resize(ids.names.len() * ids.batch + 1, 0);
         self.ids.resize(ids.len, 0);
@@ -63,7 +63,8 @@ impl<B: Backend, C: Collective> ShardedBags<B, C> {
             values: &self.ids,
             weights,
         };
-        Ok(self.tables.route(host)?.exchange(&mut self.tables)?)
+        let exchanged = self.tables.route(host)?.exchange(&mut self.tables)?;
+        Ok(exchanged.prepare(&mut self.tables, backend)?)
     }
 }
 
@@ -76,11 +77,12 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
         self.tables.specs()
     }
 
-    fn prepare(&mut self, _backend: &mut B, ids: JaggedRef<'_>) -> Result<()> {
+    fn prepare(&mut self, backend: &mut B, ids: JaggedRef<'_>) -> Result<()> {
         if self.ahead.is_some() {
             return Err(Error::Mismatch("a batch was prepared and not looked up".to_owned()).into());
         }
-        self.ahead = Some(self.tables.route(ids)?.exchange(&mut self.tables)?);
+        let exchanged = self.tables.route(ids)?.exchange(&mut self.tables)?;
+        self.ahead = Some(exchanged.prepare(&mut self.tables, backend)?);
         Ok(())
     }
 
@@ -90,11 +92,11 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
         batch: &DeviceBatch<B>,
         out: Mat<B::ViewMut<'_, f32>>,
     ) -> Result<()> {
-        let exchanged = match self.ahead.take() {
+        let prepared = match self.ahead.take() {
             Some(ahead) => same_batch(ahead, batch)?,
             None => self.exchange(backend, batch)?,
         };
-        let pooled = exchanged.pool(&mut self.tables, backend)?;
+        let pooled = prepared.pool(&mut self.tables, backend)?;
         backend.upload(pooled.output(), out.data)?;
         self.pooled = Some(pooled);
         Ok(())
@@ -156,7 +158,7 @@ impl<B: Backend, C: Collective> Embeddings<B> for ShardedBags<B, C> {
 }
 
 /// What was prepared, if it is of this batch as far as can be seen.
-fn same_batch<B: Backend>(ahead: Exchanged, batch: &DeviceBatch<B>) -> Result<Exchanged> {
+fn same_batch<B: Backend>(ahead: Prepared<B>, batch: &DeviceBatch<B>) -> Result<Prepared<B>> {
     let (prepared, given) = (ahead.size(), (batch.rows(), batch.sparse().len));
     if prepared == given {
         return Ok(ahead);

@@ -56,7 +56,7 @@ mod verify;
 mod wire;
 
 pub use error::{Error, Result};
-pub use exchange::Exchanged;
+pub use exchange::{Exchanged, Prepared};
 pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
@@ -133,6 +133,8 @@ pub struct ShardedEmbeddings<B: Backend, C: Collective> {
     everyone: C,
     /// Steps since replicas were last made equal.
     unsynced: u64,
+    /// The stream of batches that are prepared, where the device has several.
+    side: Option<B>,
     /// Makes them equal, where that is wanted on a thread of its own.
     beside: Option<Beside<B, C>>,
     /// Where waiting for it is recorded.
@@ -186,6 +188,7 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
             sequences: ListMemory::default(),
             everyone,
             unsynced: 0,
+            side: if B::STREAMS { Some(backend.another()?) } else { None },
             beside: None,
             trace: Trace::default(),
         })

@@ -2,7 +2,7 @@
 
 use super::ShardedEmbeddings;
 use super::error::Result;
-use super::exchange::Exchanged;
+use super::exchange::{Exchanged, Prepared};
 use super::spares::Lent;
 use super::staged::Staged;
 use super::trip::Trip;
@@ -31,22 +31,34 @@ impl Exchanged {
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Pooled<B>> {
+        let prepared = self.prepare(embeddings, backend);
+        prepared.map_err(|error| embeddings.give_up(error))?.pool(embeddings, backend)
+    }
+}
+
+impl<B: Backend> Prepared<B> {
+    /// [`Exchanged::pool`], of ids that are on the device already.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pool<C: Collective>(
+        self,
+        embeddings: &mut ShardedEmbeddings<B, C>,
+        backend: &mut B,
+    ) -> Result<Pooled<B>> {
         let pooled = self.pool_all(embeddings, backend);
         pooled.map_err(|error| embeddings.give_up(error))
     }
 
-    fn pool_all<B: Backend, C: Collective>(
+    fn pool_all<C: Collective>(
         self,
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Pooled<B>> {
         embeddings.bring_back()?;
-        let (mut trip, width) = (self.trip, embeddings.map.width());
-        let mut staged = embeddings.staged.lend();
-        staged.resize_with(embeddings.classes.len(), Staged::default);
+        let (mut trip, staged, width) = (self.trip, self.staged, embeddings.map.width());
         trip.make_room(&embeddings.map);
-        for (number, (class, staged)) in embeddings.classes.iter_mut().zip(&mut *staged).enumerate()
-        {
+        for (number, (class, staged)) in embeddings.classes.iter_mut().zip(&*staged).enumerate() {
             class.forward(backend, number, &mut trip, staged, width)?;
         }
         trip.divide(&embeddings.map, &embeddings.divided);

@@ -268,7 +268,11 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             .losses
             .iter()
             .fold((0.0, 0), |(sum, rows), (loss, samples)| (sum + loss, rows + samples));
+        let device = &self.config.device;
         Report {
+            device: device.kind,
+            device_name: self.trainer.backend.name(),
+            transport: self.config.ranks.as_ref().map(|_| device.transport),
             steps: self.trainer.step(),
             loaded_steps: self.begun,
             samples: self.trainer.samples(),

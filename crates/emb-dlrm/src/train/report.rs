@@ -1,12 +1,20 @@
 //! What a run did: [`Report`].
 
 use super::health::Health;
+use crate::config::{DeviceKind, TransportKind};
 use crate::metrics::EvalReport;
 use serde::Serialize;
 
 /// What a run did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// What computed.
+    pub device: DeviceKind,
+    /// The same in the words of the backend.
+    pub device_name: String,
+    /// With ranks: what carried between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportKind>,
     /// Steps of the whole training, earlier runs that were loaded included.
     pub steps: u64,
     /// Steps of earlier runs that were loaded.

@@ -8,11 +8,12 @@ use super::timeline;
 use super::trainer::{Rates, Trainer};
 use crate::config::{Config, DENSE_COLUMNS, Origin, Ranks};
 use crate::data::Feed;
+use crate::device::{Machine, Work, with_machine};
 use crate::model::Dlrm;
 use crate::sharded::{ShardedBags, ShardedEmbeddings};
 use crate::{EmbeddingBags, Embeddings, Error, Result, checkpoint, sources};
 use emb_comm::{Collective, Local, Options, Solo, Span, Trace, Traced};
-use emb_kernels::{Backend, Cpu, CpuOptions};
+use emb_kernels::Backend;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -113,26 +114,35 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
     if let Some(path) = &config.timeline {
         timeline::prepare(path)?;
     }
-    let mut feeds = feeds(config)?;
-    let begin = Instant::now();
-    let mut report = match &config.ranks {
-        None => {
-            let backend = Cpu::new(CpuOptions { threads: config.threads })?;
-            let trainer = build(backend, config)?;
-            let trace = trace(config, begin);
-            let run = Rank::new(trainer, config, Some(observer), trace.clone(), None)?;
-            let report = run.run(feeds.pop().ok_or_else(no_data)?)?;
-            timeline(config, &[trace.take()])?;
-            report
-        }
-        Some(ranks) => on_ranks(config, ranks, observer, feeds, begin)?,
-    };
+    let feeds = feeds(config)?;
+    let training = Training { config, observer, feeds, begin: Instant::now() };
+    let mut report = with_machine(config, training)?;
     if config.data == Origin::Synthetic {
         let teacher = sources::teacher(config)?;
         report.teacher_auc = teacher.auc;
         report.teacher_normalized_entropy = teacher.normalized_entropy;
     }
     Ok(report)
+}
+
+/// A run whose data are open.
+struct Training<'a> {
+    config: &'a Config,
+    observer: &'a mut (dyn Observer + Send),
+    /// By rank.
+    feeds: Vec<Feeds>,
+    begin: Instant,
+}
+
+impl Work for Training<'_> {
+    type Output = Report;
+
+    fn on<M: Machine>(self, machine: &M) -> Result<Report> {
+        match &self.config.ranks {
+            None => self.alone(machine),
+            Some(ranks) => self.on_ranks(machine, ranks),
+        }
+    }
 }
 
 /// The data of every rank.
@@ -154,41 +164,50 @@ fn no_data() -> Error {
     Error::Config("a rank started without its data".into())
 }
 
-/// Trains on threads, one a rank; the report is that of rank 0.
-fn on_ranks<'a>(
-    config: &'a Config,
-    ranks: &'a Ranks,
-    observer: &'a mut (dyn Observer + Send),
-    feeds: Vec<Feeds>,
-    begin: Instant,
-) -> Result<Report> {
-    /// What a rank takes with it.
-    type Luggage<'a> = Mutex<Option<(Feeds, Option<&'a mut (dyn Observer + Send)>)>>;
-    let mut observer = Some(observer);
-    let luggage: Vec<Luggage<'a>> =
-        feeds.into_iter().map(|feeds| Mutex::new(Some((feeds, observer.take())))).collect();
-    let options = Options::default()
-        .with_timeout(ranks.timeout)
-        .with_ranks_per_node(ranks.ranks_per_node as usize);
-    let ended = emb_comm::run(ranks.world(), &options, |world: &mut Local| {
-        let taken = luggage[world.rank()].lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (feeds, observer) = taken.ok_or_else(no_data)?;
-        let backend = Cpu::new(CpuOptions { threads: config.threads })?;
-        let (rank, trace) = (world.rank(), trace(config, begin));
-        let own = world.split(Some(0), rank)?.ok_or_else(no_set)?;
-        let mut own = Traced::new(own, trace.clone());
-        let mut trainer = build_rank(&mut own, backend, config, ranks)?;
-        let watch = Watch::new(config, ranks, &mut trainer)?;
-        let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
-        Ok::<_, Error>((report, trace.take()))
-    })?;
-    let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();
-    timeline(config, &spans)?;
-    let bytes = |exchange: &Exchange| {
-        exchange.intra_node_bytes_per_step + exchange.inter_node_bytes_per_step
-    };
-    let most = reports.iter().filter_map(|report| report.exchange);
-    let most = most.max_by(|a, b| bytes(a).total_cmp(&bytes(b)));
-    let first = reports.into_iter().next().ok_or_else(no_data)?;
-    Ok(Report { exchange: most, ..first })
+impl Training<'_> {
+    /// Trains in one process.
+    fn alone(mut self, machine: &impl Machine) -> Result<Report> {
+        let Self { config, observer, begin, .. } = self;
+        let trainer = build(machine.backend(0)?, config)?;
+        let trace = trace(config, begin);
+        let run = Rank::new(trainer, config, Some(observer), trace.clone(), None)?;
+        let report = run.run(self.feeds.pop().ok_or_else(no_data)?)?;
+        timeline(config, &[trace.take()])?;
+        Ok(report)
+    }
+
+    /// Trains on threads, one a rank; the report is that of rank 0.
+    fn on_ranks(self, machine: &impl Machine, ranks: &Ranks) -> Result<Report> {
+        /// What a rank takes with it.
+        type Luggage<'a> = Mutex<Option<(Feeds, Option<&'a mut (dyn Observer + Send)>)>>;
+        let Self { config, observer, feeds, begin } = self;
+        let mut observer = Some(observer);
+        let luggage: Vec<Luggage<'_>> =
+            feeds.into_iter().map(|feeds| Mutex::new(Some((feeds, observer.take())))).collect();
+        let options = Options::default()
+            .with_timeout(ranks.timeout)
+            .with_ranks_per_node(ranks.ranks_per_node as usize);
+        let ended = emb_comm::run(ranks.world(), &options, |threads: &mut Local| {
+            let rank = threads.rank();
+            let taken = luggage[rank].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (feeds, observer) = taken.ok_or_else(no_data)?;
+            let backend = machine.backend(rank)?;
+            let trace = trace(config, begin);
+            let world = machine.connect(threads, &backend)?;
+            let mut world = Traced::new(world, trace.clone());
+            let mut trainer = build_rank(&mut world, backend, config, ranks)?;
+            let watch = Watch::new(config, ranks, &mut trainer)?;
+            let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
+            Ok::<_, Error>((report, trace.take()))
+        })?;
+        let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();
+        timeline(config, &spans)?;
+        let bytes = |exchange: &Exchange| {
+            exchange.intra_node_bytes_per_step + exchange.inter_node_bytes_per_step
+        };
+        let most = reports.iter().filter_map(|report| report.exchange);
+        let most = most.max_by(|a, b| bytes(a).total_cmp(&bytes(b)));
+        let first = reports.into_iter().next().ok_or_else(no_data)?;
+        Ok(Report { exchange: most, ..first })
+    }
 }

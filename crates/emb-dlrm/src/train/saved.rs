@@ -4,11 +4,12 @@ use super::evaluate::{evaluate, probability};
 use super::run::build;
 use super::trainer::{Samples, Trainer};
 use crate::checkpoint::{self, Manifest};
-use crate::config::{BadRows, Config};
+use crate::config::{BadRows, Config, DeviceKind, PrecisionKind};
 use crate::data::{Batch, Feed, Labels};
+use crate::device::{Machine, Work, with_machine};
 use crate::metrics::EvalReport;
 use crate::{Error, Result, sources};
-use emb_kernels::{Cpu, CpuOptions};
+use emb_kernels::Backend;
 use std::path::{Path, PathBuf};
 
 /// How a saved model reads and scores data.
@@ -20,6 +21,10 @@ pub struct ScoreOptions {
     pub bad_rows: BadRows,
     /// Samples computed at a time; results do not depend on it.
     pub batch_size: usize,
+    /// What computes; the processor where nothing is said.
+    pub device: Option<DeviceKind>,
+    /// What matrix products of a GPU multiply.
+    pub precision: Option<PrecisionKind>,
     /// Threads, or `None` for all cores; results do not depend on it.
     pub threads: Option<usize>,
 }
@@ -27,7 +32,7 @@ pub struct ScoreOptions {
 /// A model loaded from a checkpoint, with the data to score.
 #[derive(Debug)]
 pub struct Saved {
-    trainer: Trainer<Cpu>,
+    model: Box<dyn Scorer>,
     config: Config,
     options: ScoreOptions,
 }
@@ -52,19 +57,22 @@ impl Saved {
         saved.eval.clear();
         saved.bad_rows = Some(options.bad_rows);
         saved = saved.alone();
+        (saved.device, saved.precision) = (options.device, options.precision);
         saved.threads = options.threads;
         (saved.load, saved.save, saved.eval_every) = (None, None, None);
         let config = Config::resolve(saved)?;
-        let mut trainer = build(Cpu::new(CpuOptions { threads: config.threads })?, &config)?;
-        let slots = trainer.dense_slots();
-        let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
-        trainer.resume(report.position.step, report.position.samples);
-        Ok(Self { trainer, config, options })
+        let model = with_machine(&config, Loading { config: &config, dir })?;
+        Ok(Self { model, config, options })
+    }
+
+    /// What computes.
+    pub fn device(&self) -> DeviceKind {
+        self.config.device.kind
     }
 
     /// Training steps behind the model.
     pub fn step(&self) -> u64 {
-        self.trainer.step()
+        self.model.step()
     }
 
     /// Evaluates the model on every row of the data; returns the lines skipped as well.
@@ -75,7 +83,7 @@ impl Saved {
         let source = sources::files(&self.config, &self.options.data, Labels::Required)?;
         let mut feeds = Feed::start(source, self.options.batch_size, 1)?;
         let data = &mut feeds[0];
-        let report = evaluate(&mut self.trainer, data, self.config.soft_labels)?;
+        let report = self.model.evaluate(data, self.config.soft_labels)?;
         let skipped = data.skipped().total();
         let report = report.ok_or_else(|| Error::Config("rank 0 has no report".into()))?;
         Ok((report, skipped))
@@ -95,7 +103,7 @@ impl Saved {
         while source.next(self.options.batch_size, &mut batch)? > 0 {
             let samples =
                 Samples { dense: &batch.dense, labels: &[], sparse: batch.sparse.as_ref() };
-            self.trainer.logits(samples, &mut logits)?;
+            self.model.logits(samples, &mut logits)?;
             for &logit in &logits {
                 if logit.is_nan() {
                     return Err(crate::metrics::Error::NanScore { row: rows }.into());
@@ -105,5 +113,44 @@ impl Saved {
             }
         }
         Ok((rows, source.skipped().total()))
+    }
+}
+
+/// A model that scores, on whatever device.
+trait Scorer: std::fmt::Debug {
+    fn step(&self) -> u64;
+    fn evaluate(&mut self, data: &mut Feed, soft_labels: bool) -> Result<Option<EvalReport>>;
+    fn logits(&mut self, samples: Samples<'_>, logits: &mut Vec<f32>) -> Result<()>;
+}
+
+impl<B: Backend + std::fmt::Debug> Scorer for Trainer<B> {
+    fn step(&self) -> u64 {
+        self.step()
+    }
+
+    fn evaluate(&mut self, data: &mut Feed, soft_labels: bool) -> Result<Option<EvalReport>> {
+        evaluate(self, data, soft_labels)
+    }
+
+    fn logits(&mut self, samples: Samples<'_>, logits: &mut Vec<f32>) -> Result<()> {
+        self.logits(samples, logits)
+    }
+}
+
+/// A checkpoint to be loaded.
+struct Loading<'a> {
+    config: &'a Config,
+    dir: &'a Path,
+}
+
+impl Work for Loading<'_> {
+    type Output = Box<dyn Scorer>;
+
+    fn on<M: Machine>(self, machine: &M) -> Result<Box<dyn Scorer>> {
+        let mut trainer = build(machine.backend(0)?, self.config)?;
+        let slots = trainer.dense_slots();
+        let report = checkpoint::load(self.dir, &mut trainer.backend, &mut trainer.model, &slots)?;
+        trainer.resume(report.position.step, report.position.samples);
+        Ok(Box::new(trainer))
     }
 }

@@ -1,5 +1,6 @@
 //! The `emb` program as a person meets it.
 
+mod devices;
 mod plan;
 mod profile;
 mod ranks;

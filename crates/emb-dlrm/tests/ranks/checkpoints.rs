@@ -163,6 +163,8 @@ fn a_checkpoint_of_any_replica_rule_loads_in_any_other() {
                 data: base.eval.clone(),
                 bad_rows: BadRows::Error,
                 batch_size: 16,
+                device: None,
+                precision: None,
                 threads: Some(1),
             };
             let (report, _) =

@@ -151,6 +151,8 @@ fn replicas_are_equal_in_every_evaluation() {
         data: vec![folder.path("eval-300.txt")],
         bad_rows: emb_dlrm::config::BadRows::Error,
         batch_size: 64,
+        device: None,
+        precision: None,
         threads: Some(1),
     };
     let mut saved = emb_dlrm::train::Saved::load(&dir, options).expect("a checkpoint");

@@ -8,7 +8,7 @@ use emb_dlrm::config::{
 use emb_dlrm::data::Feed;
 use emb_dlrm::train::{Report, Samples, Silent, Trainer, build, build_rank, train};
 use emb_dlrm::{Embeddings, Error, sources};
-use emb_kernels::{Cpu, CpuOptions};
+use emb_kernels::{Backend, Cpu, CpuOptions};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -186,7 +186,15 @@ fn saved(report: Report, dir: &Path) -> Outcome {
 }
 
 /// [`outcome`] without an evaluation, of which synthetic data has a long one.
-pub(crate) fn trained(mut options: Options) -> Outcome {
+pub(crate) fn trained(options: Options) -> Outcome {
+    trained_on(options, |threads| Cpu::new(CpuOptions { threads }))
+}
+
+/// [`trained`], every rank with `threads` threads on a backend of its own.
+pub(crate) fn trained_on<B: Backend>(
+    mut options: Options,
+    backend: impl Fn(usize) -> Result<B, emb_kernels::Error> + Sync,
+) -> Outcome {
     let folder = Folder::new();
     options.threads_per_rank = options.threads_per_rank.or(Some(1));
     let config = Config::resolve(options).expect("consistent");
@@ -194,17 +202,17 @@ pub(crate) fn trained(mut options: Options) -> Outcome {
     let source = sources::training(&config).expect("a source");
     let feeds = Feed::start(source, config.batch_size, world).expect("feeds");
     let feeds: Vec<_> = feeds.into_iter().map(|feed| Mutex::new(Some(feed))).collect();
-    let cpu = || Cpu::new(CpuOptions { threads: config.threads });
+    let backend = || backend(config.threads);
     let feed = |rank: usize| feeds[rank].lock().expect("whole").take().expect("once");
     let dir = folder.path("saved");
     match &config.ranks {
         None => {
-            let mut trainer = build(cpu().expect("a backend"), &config).expect("a model");
+            let mut trainer = build(backend().expect("a backend"), &config).expect("a model");
             steps(&mut trainer, &config, feed(0), &dir).expect("steps");
         }
         Some(ranks) => {
             emb_comm::run(world, &emb_comm::Options::default(), |world: &mut Local| {
-                let mut trainer = build_rank(world, cpu()?, &config, ranks)?;
+                let mut trainer = build_rank(world, backend()?, &config, ranks)?;
                 steps(&mut trainer, &config, feed(world.rank()), &dir)
             })
             .unwrap_or_else(|failure| panic!("{failure}"));
@@ -212,6 +220,9 @@ pub(crate) fn trained(mut options: Options) -> Outcome {
     }
     let Length::Steps(steps) = config.length else { panic!("a length in steps") };
     let report = Report {
+        device: config.device.kind,
+        device_name: String::new(),
+        transport: None,
         steps,
         loaded_steps: 0,
         samples: steps * config.batch_size as u64,
@@ -230,8 +241,8 @@ pub(crate) fn trained(mut options: Options) -> Outcome {
 }
 
 /// The steps of a configuration on one rank, and a checkpoint.
-fn steps<E: Embeddings<Cpu>, C: Collective + 'static>(
-    trainer: &mut Trainer<Cpu, E, C>,
+fn steps<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
+    trainer: &mut Trainer<B, E, C>,
     config: &Config,
     mut feed: Feed,
     dir: &Path,

@@ -1,8 +1,7 @@
 // The scheduler of queued work.
 #include "engine.h"
 
-#include <algorithm>
-
+#include "faults.h"
 #include "graph.h"
 #include "memory.h"
 #include "trace.h"
@@ -11,7 +10,10 @@ namespace driver {
 namespace {
 
 // After this long with nothing to run, a waiting thread tells what everybody waits for, once.
-const auto kStall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+std::chrono::seconds stall() {
+    static const auto the_stall = std::chrono::seconds(environment("SIMT_STALL_SECONDS", 10));
+    return the_stall;
+}
 
 bool may_run(Stream& stream) {
     if (stream.busy || stream.queue.empty()) return false;
@@ -31,7 +33,9 @@ void run_work(Lock& lock, Stream* stream, const std::shared_ptr<Work>& work) {
             if (!work->quiet) trace("run", stream, *work);
             ++state().executing;
             lock.unlock();
+            running_work(work.get());
             int code = work->run();
+            running_work(nullptr);
             lock.lock();
             --state().executing;
             if (code != kOk) fail(device, code, work->what + " failed");
@@ -56,9 +60,12 @@ void tell_stall() {
     for (const auto& stream : state().streams) {
         if (stream->queue.empty()) continue;
         const Work& head = *stream->queue.front();
-        std::string why = head.wait ? "an event that is not done" : head.waiting ? head.waiting() : "";
+        std::string why = head.wait      ? "an event that is not done"
+                          : head.waiting ? head.waiting()
+                                         : "";
         say("  device %d stream %llu: %s waits for %s (%zu queued)", stream->device->ordinal,
-            static_cast<unsigned long long>(stream->number), head.what.c_str(), why.c_str(), stream->queue.size());
+            static_cast<unsigned long long>(stream->number), head.what.c_str(), why.c_str(),
+            stream->queue.size());
     }
 }
 
@@ -66,7 +73,8 @@ void tell_stall() {
 
 uint64_t random_number() {
     uint64_t& x = state().random;
-    if (x == 0) x = (0x9E3779B97F4A7C15ull ^ (environment("SIMT_SEED", 1) * 0xD1B54A32D192ED03ull)) | 1;
+    if (x == 0)
+        x = (0x9E3779B97F4A7C15ull ^ (environment("SIMT_SEED", 1) * 0xD1B54A32D192ED03ull)) | 1;
     // xorshift64: Marsaglia 2003, the triple (13, 7, 17).
     x ^= x << 13;
     x ^= x >> 7;
@@ -84,10 +92,6 @@ bool step(Lock& lock) {
     for (const auto& stream : state().streams) {
         if (may_run(*stream)) streams.push_back(stream);
     }
-    // A set orders streams by address, which differs from run to run.
-    std::sort(streams.begin(), streams.end(), [](const auto& a, const auto& b) {
-        return std::make_pair(a->device->ordinal, a->number) < std::make_pair(b->device->ordinal, b->number);
-    });
     auto& loose = state().loose;
     const size_t choices = streams.size() + loose.size();
     if (choices == 0) return false;
@@ -121,7 +125,7 @@ void wait_until(Lock& lock, const std::function<bool()>& done) {
             progress = state().progress;
             since = Clock::now();
         }
-        if (!told && Clock::now() - since > kStall) {
+        if (!told && Clock::now() - since > stall()) {
             told = true;
             tell_stall();
         }
@@ -167,8 +171,8 @@ void order_with_legacy(Lock& lock, const std::shared_ptr<Stream>& stream) {
     }
     std::vector<std::shared_ptr<Stream>> others;
     for (const auto& other : state().streams) {
-        if (other != legacy && other->device == stream->device && other->blocking() && !other->queue.empty() &&
-            !other->capture) {
+        if (other != legacy && other->device == stream->device && other->blocking() &&
+            !other->queue.empty() && !other->capture) {
             others.push_back(other);
         }
     }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <sstream>
 #include <vector>
 
@@ -38,10 +39,33 @@ std::string own_path() {
     return realpath(info.dli_fname, resolved) ? resolved : info.dli_fname;
 }
 
+const char* const kFiles[] = {"/program.cu", "/program.o", "/program.so", "/log"};
+
+// Folders live until the process exits: an image may be loaded again, on another device.
+struct Folders {
+    std::mutex guard;
+    std::vector<std::string> paths;
+};
+Folders& folders() {
+    static auto* the_folders = new Folders;
+    return *the_folders;
+}
+
+void remove_folders() {
+    for (const std::string& path : folders().paths) {
+        for (const char* file : kFiles) unlink((path + file).c_str());
+        rmdir(path.c_str());
+    }
+}
+
 std::string fresh_folder() {
     const char* base = getenv("TMPDIR");
     std::string path = std::string(base && *base ? base : "/tmp") + "/simt-nvrtc-XXXXXX";
-    return mkdtemp(path.data()) ? path : "";
+    if (!mkdtemp(path.data())) return "";
+    const std::lock_guard<std::mutex> lock(folders().guard);
+    if (folders().paths.empty()) atexit(remove_folders);
+    folders().paths.push_back(path);
+    return path;
 }
 
 std::string quoted(const std::string& word) {
@@ -64,8 +88,8 @@ std::string translated(int count, const char* const* options) {
 
 std::string includes() {
     std::string out;
-    std::stringstream folders(getenv("SIMT_INCLUDE") ? getenv("SIMT_INCLUDE") : "");
-    for (std::string folder; std::getline(folders, folder, ':');) {
+    std::stringstream list(getenv("SIMT_INCLUDE") ? getenv("SIMT_INCLUDE") : "");
+    for (std::string folder; std::getline(list, folder, ':');) {
         if (!folder.empty()) out += " -I" + quoted(folder);
     }
     return out;
@@ -76,19 +100,29 @@ std::string read_all(const std::string& path) {
     return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
+// What the sanitizers of this build need, kernels compiled later need as well.
+#ifndef SIMT_FLAGS
+#define SIMT_FLAGS ""
+#define SIMT_LINK_FLAGS ""
+#endif
+
 bool compile(Program& program, const std::string& options) {
     const std::string folder = fresh_folder();
     const std::string library = own_path();
-    const char* compiler = getenv("CXX");
+    const char* named = getenv("CXX");
+    const std::string compiler = named && *named ? named : "g++";
+    const std::string log = " 2>>" + quoted(folder + "/log");
     std::ofstream(folder + "/program.cu") << program.source;
-    // What the sanitizers of this build need, kernels compiled later need as well.
-#ifndef SIMT_FLAGS
-#define SIMT_FLAGS ""
-#endif
-    const std::string command = std::string(compiler && *compiler ? compiler : "g++") + " -x c++ " + quoted(folder + "/program.cu") +
-                                " -x none -shared -fPIC -std=c++17 -O1 -ffp-contract=off -DEMB_HOST_SIM -Wno-unknown-pragmas " SIMT_FLAGS +
-                                includes() + options + " -o " + quoted(folder + "/program.so") + " " + quoted(library) +
-                                " -Wl,-rpath," + quoted(library.substr(0, library.rfind('/'))) + " 2>" + quoted(folder + "/log");
+    // In two steps: the count build compiles for the thread sanitizer, but links none.
+    const std::string command =
+        compiler +
+        " -x c++ -c -fPIC -std=c++17 -O1 -ffp-contract=off -DEMB_HOST_SIM "
+        "-Wno-unknown-pragmas " SIMT_FLAGS +
+        includes() + options + " -o " + quoted(folder + "/program.o") + " " +
+        quoted(folder + "/program.cu") + log + " && " + compiler +
+        " -shared " SIMT_LINK_FLAGS " -o " + quoted(folder + "/program.so") + " " +
+        quoted(folder + "/program.o") + " " + quoted(library) + " -Wl,-rpath," +
+        quoted(library.substr(0, library.rfind('/'))) + log;
     const int status = system(command.c_str());
     program.log = read_all(folder + "/log");
     program.image = std::string(kMark) + folder + "/program.so\n";
@@ -110,9 +144,7 @@ void* load_object(const std::string& path) {
     return object;
 }
 
-void unload_object(void* object) {
-    simt_unload(object);
-}
+void unload_object(void* object) { simt_unload(object); }
 
 }  // namespace driver
 
@@ -125,11 +157,13 @@ DRIVER_API int nvrtcVersion(int* major, int* minor) {
 }
 
 DRIVER_API const char* nvrtcGetErrorString(int result) {
-    return result == driver::kSuccess ? "NVRTC_SUCCESS" : result == driver::kCompilation ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+    return result == driver::kSuccess       ? "NVRTC_SUCCESS"
+           : result == driver::kCompilation ? "NVRTC_ERROR_COMPILATION"
+                                            : "NVRTC_ERROR";
 }
 
-DRIVER_API int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers, const char* const*,
-                                  const char* const*) {
+DRIVER_API int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers,
+                                  const char* const*, const char* const*) {
     if (!program || !source || headers) return driver::kInvalidInput;
     *program = new Program{source, "", ""};
     return driver::kSuccess;
@@ -144,7 +178,8 @@ DRIVER_API int nvrtcDestroyProgram(Program** program) {
 
 DRIVER_API int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
     if (!program) return driver::kInvalidProgram;
-    return compile(*program, driver::translated(count, options)) ? driver::kSuccess : driver::kCompilation;
+    return compile(*program, driver::translated(count, options)) ? driver::kSuccess
+                                                                 : driver::kCompilation;
 }
 
 DRIVER_API int nvrtcGetPTXSize(Program* program, size_t* bytes) {
@@ -155,7 +190,9 @@ DRIVER_API int nvrtcGetPTX(Program* program, char* image) {
     memcpy(image, program->image.c_str(), program->image.size() + 1);
     return driver::kSuccess;
 }
-DRIVER_API int nvrtcGetCUBINSize(Program* program, size_t* bytes) { return nvrtcGetPTXSize(program, bytes); }
+DRIVER_API int nvrtcGetCUBINSize(Program* program, size_t* bytes) {
+    return nvrtcGetPTXSize(program, bytes);
+}
 DRIVER_API int nvrtcGetCUBIN(Program* program, char* image) { return nvrtcGetPTX(program, image); }
 DRIVER_API int nvrtcGetProgramLogSize(Program* program, size_t* bytes) {
     *bytes = program->log.size() + 1;

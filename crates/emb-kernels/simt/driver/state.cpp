@@ -1,6 +1,8 @@
 // The state of the process and the checks that every call starts with.
 #include "state.h"
 
+#include <unistd.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +23,14 @@ ThreadState& thread_state() {
 uint64_t environment(const char* name, uint64_t otherwise) {
     const char* value = getenv(name);
     return value && *value ? strtoull(value, nullptr, 10) : otherwise;
+}
+
+std::string path_from_environment(const char* name) {
+    const char* value = getenv(name);
+    std::string path = value ? value : "";
+    const size_t place = path.find("%p");
+    if (place != std::string::npos) path.replace(place, 2, std::to_string(getpid()));
+    return path;
 }
 
 std::string text(const char* format, ...) {

@@ -65,11 +65,19 @@ struct Device {
     Pool default_pool{nullptr};
     Pool* pool = nullptr;
     std::shared_ptr<Stream> legacy;
-    std::set<Device*> peers;         // whose memory this device may touch
-    int failed = 0;                  // sticky status
-    std::set<void*> failed_comms;    // communicators whose failure lasts until they are aborted
+    std::set<Device*> peers;       // whose memory this device may touch
+    int failed = 0;                // sticky status
+    std::set<void*> failed_comms;  // communicators whose failure lasts until they are aborted
 
     int status() const { return failed ? failed : failed_comms.empty() ? kOk : kLaunchFailed; }
+};
+
+// The order of scheduling: that of creation, not of addresses, which differ from run to run.
+struct StreamOrder {
+    bool operator()(const std::shared_ptr<Stream>& a, const std::shared_ptr<Stream>& b) const {
+        return a->device->ordinal != b->device->ordinal ? a->device->ordinal < b->device->ordinal
+                                                        : a->number < b->number;
+    }
 };
 
 struct State {
@@ -77,12 +85,13 @@ struct State {
     std::condition_variable changed;
     bool initialized = false;
     std::vector<std::unique_ptr<Device>> devices;
-    std::set<std::shared_ptr<Stream>> streams;  // the legacy ones too
+    std::set<std::shared_ptr<Stream>, StreamOrder> streams;  // the legacy ones too
     std::map<void*, std::shared_ptr<Stream>> stream_handles;
     std::map<void*, std::shared_ptr<Event>> event_handles;
     std::set<Context*> contexts;
     std::set<Pool*> pools;
-    std::vector<std::shared_ptr<Work>> loose;  // runnable work of no stream: transfers of collectives
+    std::vector<std::shared_ptr<Work>>
+        loose;  // runnable work of no stream: transfers of collectives
     uint64_t work_numbers = 0, stream_numbers = 0, event_numbers = 0;
     uint64_t random = 0;
     uint64_t progress = 0;  // counts pieces of work done
@@ -121,6 +130,8 @@ std::shared_ptr<Event> find_event(void* handle);
 
 // A long unsigned from the environment, or `otherwise`.
 uint64_t environment(const char* name, uint64_t otherwise);
+// The path that a variable names, with %p replaced by the number of the process; empty where unset.
+std::string path_from_environment(const char* name);
 // One message on stderr, "simt driver: ...".
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,57 +1,83 @@
-// Matrices with padded rows for the tests of the dense kernels, and how they are compared.
+// Matrices with padded rows for the tests of the dense kernels.
 #pragma once
 
 #include "check.h"
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <string>
+#include <memory>
 #include <vector>
 
-// A row-major matrix; its rows are `pad` floats apart, and begin `offset` floats after 16 bytes.
-struct Matrix {
-    uint64_t rows, cols, stride, offset;
-    std::vector<float> data;
-
-    Matrix(uint64_t rows, uint64_t cols, uint64_t pad, uint64_t offset, uint64_t salt)
-        : rows(rows), cols(cols), stride(cols + pad), offset(offset) {
-        // To the last element and no further, so that a sanitizer sees reads past it.
-        const uint64_t extent = rows * cols == 0 ? 0 : (rows - 1) * stride + cols;
-        data.resize(offset + extent);
-        uint64_t state = salt * 0x9e3779b97f4a7c15ull + 1;
-        for (float& x : data) x = mixed(&state);
-    }
-
-    float* begin() { return data.data() + offset; }
-    float& at(uint64_t row, uint64_t col) { return begin()[row * stride + col]; }
-
-    // Values in -1..1, mixed by SplitMix64 (Steele, Lea and Flood 2014).
-    static float mixed(uint64_t* state) {
-        uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        z ^= z >> 31;
-        return static_cast<float>(z >> 40) / 8388608.0f - 1.0f;
-    }
-};
-
-// Checks that two arrays have the same bits; two NaN are the same.
-template <typename T>
-void expect_same(const std::string& what, const std::vector<T>& got, const std::vector<T>& want) {
-    CHECK_EQ(got.size(), want.size(), what);
-    for (size_t k = 0; k < got.size() && k < want.size(); ++k) {
-        const bool same = memcmp(&got[k], &want[k], sizeof(T)) == 0 ||
-                          (got[k] != got[k] && want[k] != want[k]);
-        if (!same) {
-            CHECK(false, what + ": element " + std::to_string(k) + " is " + std::to_string(got[k]) +
-                             ", not " + std::to_string(want[k]));
-            return;
+// A row-major matrix of random numbers. Its rows are `pad` floats apart, and the first begins
+// `offset` floats after an aligned address. What lies between rows is not a number, and nothing lies
+// after the last row, so that a kernel that reads there is found out.
+class Matrix {
+  public:
+    Matrix(uint64_t rows, uint64_t cols, uint64_t pad, uint64_t offset, uint64_t seed)
+        : rows(rows),
+          cols(cols),
+          stride(cols + pad),
+          offset(offset),
+          data(new check::Buffer<float>(offset + (rows == 0 ? 0 : (rows - 1) * stride + cols), NAN)) {
+        check::Random random(seed);
+        for (uint64_t i = 0; i < rows; ++i) {
+            for (uint64_t j = 0; j < cols; ++j) (*this)(i, j) = random.uniform();
         }
     }
+    Matrix(const Matrix& other)
+        : rows(other.rows),
+          cols(other.cols),
+          stride(other.stride),
+          offset(other.offset),
+          data(new check::Buffer<float>(other.data->values())) {}
+
+    float& operator()(uint64_t i, uint64_t j) { return (*data)[offset + i * stride + j]; }
+    float operator()(uint64_t i, uint64_t j) const { return (*data)[offset + i * stride + j]; }
+    operator float*() { return data->data() + offset; }
+    // Everything, with what lies between rows.
+    const check::Buffer<float>& all() const { return *data; }
+
+    const uint64_t rows, cols, stride, offset;
+
+  private:
+    std::unique_ptr<check::Buffer<float>> data;
+};
+
+// Sums of columns in the order that column_sums.cuh promises.
+inline std::vector<float> column_sums(const Matrix& x) {
+    std::vector<float> totals(x.cols, 0.0f);
+    for (uint64_t top = 0; top < x.rows; top += 256) {
+        std::vector<float> sums(x.cols, 0.0f);
+        for (uint64_t i = top; i < x.rows && i < top + 256; ++i) {
+            for (uint64_t j = 0; j < x.cols; ++j) sums[j] += x(i, j);
+        }
+        for (uint64_t j = 0; j < x.cols; ++j) totals[j] += sums[j];
+    }
+    return totals;
 }
 
-// Launches of one kernel that must not differ: how many blocks, and how many threads of a block.
-struct Launch {
-    unsigned grid_x, grid_y, block_x, block_y;
+// Bytes that a kernel's launches have touched since the last reset, each once a launch; in builds
+// that count.
+struct Touched {
+    uint64_t reads = 0, writes = 0;
+    explicit Touched(const char* kernel) { simt_unique_counters(kernel, &reads, &writes); }
 };
+
+// Runs `launches` and tells what `kernel` has touched.
+template <typename Launches>
+Touched touched(const char* kernel, Launches launches) {
+    simt_counters_reset();
+    simt_count_unique(1);
+    launches();
+    const Touched all(kernel);
+    simt_count_unique(0);
+    return all;
+}
+
+inline uint64_t chunks_of(uint64_t rows) { return (rows + 255) / 256; }
+
+// Launches of the element-wise kernels: few threads that walk, and more than there are elements.
+struct Launch {
+    dim3 grid, block;
+};
+static const Launch kLaunches[] = {{dim3(1, 1), dim3(32, 1)}, {dim3(3, 2), dim3(16, 4)}};

@@ -20,8 +20,15 @@ if [ -z "$cxx" ] || ! command -v "$cxx" >/dev/null; then
     exit 0
 fi
 
-common="-std=c++17 -g -Wall -Wno-unknown-pragmas -ffp-contract=off -fno-omit-frame-pointer -DEMB_HOST_SIM
+common="-std=c++17 -g -Wall -Wno-unknown-pragmas -ffp-contract=off -fno-omit-frame-pointer -fPIC -DEMB_HOST_SIM
     -I$simt -I$simt/tests -I$crates/emb-kernels/cuda -I$crates/emb-optim/cuda"
+
+unloadable=-fno-gnu-unique
+wrapped=
+if "$cxx" --version | grep -q clang; then
+    unloadable=  # clang makes none
+    wrapped=-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset  # its copies of structs
+fi
 
 # Sets the flags of kernels (with their tests), of the runtime and of the link.
 flags() {
@@ -38,7 +45,10 @@ flags() {
         kernel="-O1 -fsanitize=thread -DSIMT_TSAN" runtime="-O2 -DSIMT_TSAN"
         link="$link -fsanitize=thread"
         ;;
-    count) kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT" ;;
+    count)
+        kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT"
+        link="$link $wrapped"
+        ;;
     *)
         echo "no flavour is named $1"
         exit 2
@@ -51,7 +61,7 @@ seconds() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to -
 # Whether $1 is older than any source that the tests are made of.
 stale() {
     [ ! -e "$1" ] || [ -n "$(find "$simt" "$crates/emb-kernels/cuda" "$crates/emb-optim/cuda" \
-        -newer "$1" \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) \
+        -newer "$1" \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.sh' \) \
         -print -quit 2>/dev/null)" ]
 }
 
@@ -68,6 +78,17 @@ run_flavour() {
             "$cxx" $common $runtime -c "$source" -o "$object" || exit 1
         fi
         objects+=("$object")
+    done
+    for source in "$simt"/tests/loaded/*.cu; do
+        object="$folder/$(basename "$source" .cu).so"
+        if stale "$object"; then
+            # Its own kernels first, also those of names the program has; and no symbol that would
+            # keep it from being unloaded.
+            # shellcheck disable=SC2086
+            "$cxx" $common $kernel $unloadable -x c++ -c "$source" -o "$object.o" || exit 1
+            # shellcheck disable=SC2086
+            "$cxx" -shared -Wl,-Bsymbolic "$object.o" $link -o "$object" || exit 1
+        fi
     done
     for source in "$simt"/tests/*.cpp; do
         name=$(basename "$source" .cpp)
@@ -86,8 +107,8 @@ run_flavour() {
         fi
         built=$(seconds "$start")
         start=$EPOCHREALTIME
-        if ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 UBSAN_OPTIONS=print_stacktrace=1 \
-            "$folder/$name" >"$folder/$name.log" 2>&1; then
+        if SIMT_LOADED="$folder" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
+            UBSAN_OPTIONS=print_stacktrace=1 "$folder/$name" >"$folder/$name.log" 2>&1; then
             ran=$(seconds "$start")
             row "$name" "$flavour" "$built" "$ran" "ok: $(tail -n 1 "$folder/$name.log")"
         else

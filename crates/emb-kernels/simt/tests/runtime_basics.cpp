@@ -83,11 +83,11 @@ TEST(launches_past_a_limit_of_a_gpu_are_refused_with_a_reason) {
 
 // Sums over the block by halves, as a block-wide tree does.
 extern "C" __global__ void block_sum(const float* in, float* out) {
-    EMB_SHARED_ARRAY(float, partial, [256]);
+    EMB_SHARED_ARRAY(float, partial, [64]);
     const unsigned i = threadIdx.x;
-    partial[i] = in[blockIdx.x * 256 + i];
+    partial[i] = in[blockIdx.x * 64 + i];
     __syncthreads();
-    for (unsigned half = 128; half > 0; half /= 2) {
+    for (unsigned half = 32; half > 0; half /= 2) {
         if (i < half) partial[i] += partial[i + half];
         __syncthreads();
     }
@@ -97,18 +97,18 @@ SIMT_REGISTER(block_sum)
 
 TEST(a_tree_of_barriers_sums_in_every_schedule_and_over_threads) {
     check::Random random(1);
-    std::vector<float> values(8 * 256);
+    std::vector<float> values(8 * 64);
     std::vector<float> sums(8);
     for (size_t i = 0; i < values.size(); ++i) {
         values[i] = static_cast<float>(random.below(1000));
-        sums[i / 256] += values[i];
+        sums[i / 64] += values[i];
     }
     check::Buffer<float> in(values);
     for (const char* threads : {"1", "3"}) {
         setenv("SIMT_THREADS", threads, 1);
         check::for_each_schedule([&] {
             check::Buffer<float> out(8);
-            LAUNCH(block_sum, 8, 256, 0, in, out);
+            LAUNCH(block_sum, 8, 64, 0, in, out);
             EXPECT_ALL_EQUAL(out, sums);
         });
     }

@@ -2,7 +2,12 @@
 // vectors, too much shared memory, a stack that overflows. Each has a twin that is right.
 #include "check.h"
 
-constexpr unsigned kUnaligned = check::kAsan;  // the build that has the undefined-behaviour checks
+// The build that has the undefined-behaviour checks. clang does not check the copy of a struct.
+#ifdef __clang__
+constexpr unsigned kUnaligned = 0;
+#else
+constexpr unsigned kUnaligned = check::kAsan;
+#endif
 
 extern "C" __global__ void gather_rows(const float* table, const int* rows, float* out) {
     out[threadIdx.x] = table[rows[threadIdx.x / 8] * 8 + threadIdx.x % 8];  // row

@@ -7,6 +7,7 @@ use super::ids::{check_and_touch, check_shapes, expect, expect_shape};
 use super::parallel::split;
 use super::shared::SharedMut;
 use super::table::{CpuTables, Table};
+use crate::table_checks::{check_position, slot_width, whole_rows};
 use crate::{Dtype, Error, FeatureMap, JaggedView, Mat, Pooling, Result};
 use emb_optim::Extent;
 use half::{bf16, f16};
@@ -157,7 +158,7 @@ pub(crate) fn read_rows(
     state: &mut [Vec<f32>],
 ) -> Result<()> {
     let table = find(tables, table, "read_rows")?;
-    let n = whole_rows(table, "read_rows", first, weights.len())?;
+    let n = whole_rows("read_rows", table.spec(), first, weights.len())?;
     expect("read_rows", "state slots", table.slots.len(), state.len())?;
     for (slot, values) in table.slots.iter().zip(state.iter_mut()) {
         values.resize(n * width(table, slot.extent), 0.0);
@@ -192,7 +193,7 @@ pub(crate) fn write_rows(
     state: &[Vec<f32>],
 ) -> Result<()> {
     let table = find(tables, table, "write_rows")?;
-    let n = whole_rows(table, "write_rows", first, weights.len())?;
+    let n = whole_rows("write_rows", table.spec(), first, weights.len())?;
     expect("write_rows", "state slots", table.slots.len(), state.len())?;
     for (slot, values) in table.slots.iter().zip(state) {
         expect("write_rows", "state of a slot", n * width(table, slot.extent), values.len())?;
@@ -215,32 +216,12 @@ pub(super) fn find<'a>(
     table: usize,
     operation: &'static str,
 ) -> Result<&'a Table> {
-    let count = tables.tables().len();
-    tables.tables().get(table).ok_or(Error::Shape {
-        operation,
-        what: "table position",
-        expected: count,
-        got: table,
-    })
-}
-
-fn whole_rows(table: &Table, operation: &'static str, first: u64, len: usize) -> Result<usize> {
-    let rows = len / table.dim;
-    expect(operation, "weights of whole rows", rows * table.dim, len)?;
-    if first.checked_add(rows as u64).is_none_or(|end| end > table.rows) {
-        return Err(Error::BadTable {
-            table: table.name.clone(),
-            what: format!("{operation} of rows {first}..+{rows} of {}", table.rows),
-        });
-    }
-    Ok(rows)
+    check_position(operation, tables.specs(), table)?;
+    Ok(&tables.tables()[table])
 }
 
 pub(super) fn width(table: &Table, extent: Extent) -> usize {
-    match extent {
-        Extent::Row => 1,
-        Extent::Element => table.dim,
-    }
+    slot_width(table.spec(), extent)
 }
 
 /// The weights of a row that was touched.

@@ -3,6 +3,8 @@
 use super::Cpu;
 use super::parallel::split;
 use super::table::CpuTables;
+use crate::batch_checks::{Lengths, check_batch, out_of_range};
+pub(crate) use crate::shape::same as expect;
 use crate::{Error, FeatureMap, JaggedView, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,7 +51,10 @@ pub(crate) fn check_and_touch(
     });
     match first_bad.into_inner() {
         usize::MAX => Ok(()),
-        position => Err(out_of_range(tables, map, batch, position)),
+        position => {
+            let id = batch.values[position];
+            Err(out_of_range(tables.specs(), map, batch.batch, batch.offsets, position, id))
+        }
     }
 }
 
@@ -60,36 +65,16 @@ pub(crate) fn check_shapes(
     map: &FeatureMap,
     batch: JaggedView<'_, Cpu>,
 ) -> Result<()> {
-    let features = map.features().len();
-    expect(operation, "features of the batch", features, batch.names.len())?;
-    expect(operation, "offsets", features * batch.batch + 1, batch.offsets.len())?;
-    expect(operation, "values", batch.len, batch.values.len())?;
-    let last = batch.offsets.last().copied().unwrap_or(0);
-    expect(operation, "last offset", batch.len, last as usize)?;
-    if let Some(weights) = batch.weights {
-        expect(operation, "per-sample weights", batch.len, weights.len())?;
-    }
-    for (f, feature) in map.features().iter().enumerate() {
-        let Some(table) = tables.tables().get(feature.table) else {
-            return Err(Error::UnknownTable {
-                feature: feature.name.clone(),
-                table: feature.table,
-                tables: tables.tables().len(),
-            });
-        };
-        expect(operation, "dim of a feature's table", map.dim(f), table.dim)?;
-    }
-    Ok(())
-}
-
-/// An [`Error::Shape`] unless the two numbers are equal.
-pub(crate) fn expect(
-    operation: &'static str,
-    what: &'static str,
-    expected: usize,
-    got: usize,
-) -> Result<()> {
-    if expected == got { Ok(()) } else { Err(Error::Shape { operation, what, expected, got }) }
+    let lengths = Lengths {
+        names: batch.names.len(),
+        batch: batch.batch,
+        len: batch.len,
+        offsets: batch.offsets.len(),
+        values: batch.values.len(),
+        last: batch.offsets.last().copied(),
+        weights: batch.weights.map(<[f32]>::len),
+    };
+    check_batch(operation, tables.specs(), map, lengths)
 }
 
 /// An [`Error::Shape`] unless a matrix has this shape, and data for it.
@@ -108,24 +93,4 @@ pub(crate) fn expect_shape(
         return Err(Error::Shape { operation, what, expected: extent, got: len });
     }
     Ok(())
-}
-
-/// Names everything about the id at `position` of the values.
-fn out_of_range(
-    tables: &CpuTables,
-    map: &FeatureMap,
-    batch: JaggedView<'_, Cpu>,
-    position: usize,
-) -> Error {
-    let bag = batch.offsets.partition_point(|&offset| offset as usize <= position) - 1;
-    let (f, sample) = (bag / batch.batch, bag % batch.batch);
-    let table = &tables.tables()[map.features()[f].table];
-    Error::IdOutOfRange {
-        table: table.name.clone(),
-        feature: map.features()[f].name.clone(),
-        sample,
-        position: position - batch.offsets[bag] as usize,
-        id: batch.values[position],
-        rows: table.rows,
-    }
 }

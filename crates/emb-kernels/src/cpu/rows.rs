@@ -6,7 +6,8 @@
 use super::gather::{find, load_row, slot_of, store_row, width};
 use super::ids::expect;
 use super::table::{CpuTables, Table};
-use crate::{Error, Result, RowTransfer};
+use crate::table_checks::check_rows;
+use crate::{Result, RowTransfer};
 
 /// Rows between a prefetch and its use.
 const DISTANCE: usize = 8;
@@ -28,12 +29,7 @@ pub(crate) fn transfer_rows(
         RowTransfer::Write(values) => values.len(),
     };
     expect(OPERATION, "values, all of every row", rows.len() * elements, given)?;
-    if let Some(row) = rows.iter().find(|&&row| row >= table.rows) {
-        return Err(Error::BadTable {
-            table: table.name.clone(),
-            what: format!("{OPERATION} of row {row} of {}", table.rows),
-        });
-    }
+    check_rows(OPERATION, table.spec(), rows)?;
     match transfer {
         RowTransfer::Read(values) => {
             for (k, values) in values.chunks_exact_mut(elements).enumerate() {

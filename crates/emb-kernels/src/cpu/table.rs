@@ -4,7 +4,8 @@ use super::arena::Arena;
 use super::detect::{Instructions, Kernel, dispatch, prefetch_bytes};
 use super::dtype::Element;
 use crate::rng::{Key, Purpose, RoundingBits, initial_weights};
-use crate::{Dtype, Error, Init, Result, TableSpec};
+use crate::table_checks::check_tables;
+use crate::{Dtype, Init, Result, TableSpec};
 use emb_optim::{Extent, Slot, element_slots, row_slots};
 use half::{bf16, f16};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,11 +49,7 @@ impl CpuTables {
     /// # Errors
     /// See [`Backend::create_tables`](crate::Backend::create_tables).
     pub(crate) fn new(specs: &[TableSpec], seed: u64) -> Result<Self> {
-        for (position, spec) in specs.iter().enumerate() {
-            check(spec)?;
-            let mut others = specs[..position].iter().filter(|other| other.name == spec.name);
-            others.try_for_each(|other| check_parts(spec, other))?;
-        }
+        check_tables(specs)?;
         let tables = specs.iter().map(|spec| Table::new(spec, seed)).collect::<Result<_>>()?;
         Ok(Self { specs: specs.to_vec(), tables })
     }
@@ -272,40 +269,4 @@ impl<E: Element> Kernel for InitKernel<'_, '_, E> {
 fn initial_state(spec: &TableSpec) -> Vec<f32> {
     let slots = spec.optimizer.slots().iter();
     slots.map(|&slot| spec.optimizer.initial_state(slot)).collect()
-}
-
-fn check(spec: &TableSpec) -> Result<()> {
-    let bad = |what: String| Err(Error::BadTable { table: spec.name.clone(), what });
-    let window = &spec.window;
-    if spec.rows == 0 {
-        return bad("0 rows, at least 1 needed".to_owned());
-    }
-    if spec.dim == 0 || spec.dim > TableSpec::MAX_DIM {
-        return bad(format!("dim {} is outside 1..={}", spec.dim, TableSpec::MAX_DIM));
-    }
-    if window.first_column.checked_add(spec.dim).is_none_or(|end| end > window.table_dim) {
-        let (first, whole) = (window.first_column, window.table_dim);
-        return bad(format!("columns {first}..+{} are outside the table's {whole}", spec.dim));
-    }
-    let last = window.row_step.checked_mul(spec.rows - 1);
-    if window.row_step == 0 || last.and_then(|last| last.checked_add(window.first_row)).is_none() {
-        let (first, step) = (window.first_row, window.row_step);
-        return bad(format!("{} rows from {first} in steps of {step} leave 64 bits", spec.rows));
-    }
-    Ok(())
-}
-
-/// Refuses two tables of one name that cannot be different parts of one table.
-fn check_parts(spec: &TableSpec, other: &TableSpec) -> Result<()> {
-    if spec.window == other.window {
-        return Err(Error::DuplicateName { kind: "table", name: spec.name.clone() });
-    }
-    let (dim, before) = (spec.window.table_dim, other.window.table_dim);
-    if dim == before {
-        return Ok(());
-    }
-    Err(Error::BadTable {
-        table: spec.name.clone(),
-        what: format!("a part of {dim} columns in all, but another part of it says {before}"),
-    })
 }

@@ -35,7 +35,7 @@ impl Cuda {
     pub fn new(device: &Device, options: CudaOptions) -> Result<Self> {
         let stream = device.stream()?;
         Ok(Self {
-            gemm: gemm::Gemm::new(&stream, options.precision)?,
+            gemm: gemm::Gemm::new(options.precision),
             stream,
             options,
             ids: ids::Scratch::default(),
@@ -57,6 +57,8 @@ impl Backend for Cuda {
     type View<'a, T: Scalar> = View<'a, T>;
     type ViewMut<'a, T: Scalar> = ViewMut<'a, T>;
     type Tables = CudaTables;
+
+    const STREAMS: bool = true;
 
     fn another(&self) -> Result<Self> {
         Self::new(self.stream.device(), self.options)

@@ -21,7 +21,9 @@ mod dense;
 mod descriptors;
 mod gather;
 mod gemm;
+mod graph;
 mod ids;
+mod init;
 mod interaction;
 mod keys;
 mod loss;
@@ -39,5 +41,6 @@ mod update;
 mod weights;
 
 pub use backend::Cuda;
+pub use graph::{Graph, Graphs};
 pub use options::{CudaOptions, Precision};
 pub use table::CudaTables;

@@ -30,4 +30,9 @@ impl<T: Pod> Kept<T> {
             none => Ok(none.insert(stream.uninit(len.next_power_of_two())?)),
         }
     }
+
+    /// Where it is now: another place after it has grown.
+    pub(super) fn place(&self) -> u64 {
+        self.0.as_ref().map_or(0, |kept| kept.whole().pointer())
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) use profile::ProfileArgs;
 pub(crate) use simulate::SimulateArgs;
 
 use clap::{Args, Parser, Subcommand};
-use emb_dlrm::config::{BadRows, Options};
+use emb_dlrm::config::{BadRows, DeviceKind, Options, PrecisionKind};
 use std::path::PathBuf;
 
 /// What a TOML file may say beside the flags.
@@ -91,6 +91,12 @@ pub(crate) struct ScoreArgs {
     /// Samples computed at a time.
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_size: u32,
+    /// What computes: the processor, an NVIDIA GPU, or whichever of them is there [default: cpu]
+    #[arg(long, value_name = "cpu|cuda|auto")]
+    pub(crate) device: Option<DeviceKind>,
+    /// Numbers that matrix products of a GPU multiply; sums are f32 [default: f32]
+    #[arg(long, value_name = "f32|tf32|bf16")]
+    pub(crate) precision: Option<PrecisionKind>,
     /// Threads that compute; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,

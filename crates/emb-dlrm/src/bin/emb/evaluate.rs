@@ -11,6 +11,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     let (report, skipped) = saved.evaluate()?;
     if args.json {
         return json(&serde_json::json!({
+            "device": saved.device(),
             "steps": saved.step(),
             "skipped_rows": skipped,
             "eval": report,
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     let number =
         |value: Option<f64>| value.map_or("undefined".into(), |value| format!("{value:.6}"));
     out(&pairs(&[
+        ("device", saved.device().to_string()),
         ("trained steps", count(saved.step())),
         ("rows", count(report.rows)),
         ("skipped lines", count(skipped)),
@@ -38,6 +40,8 @@ pub(crate) fn load(args: &ScoreArgs) -> Result<Saved> {
             data: args.data.clone(),
             bad_rows: args.bad_rows,
             batch_size: args.batch_size as usize,
+            device: args.device,
+            precision: args.precision,
             threads: args.threads.map(|threads| threads as usize),
         },
     )

@@ -17,6 +17,7 @@ mod train;
 
 use args::{Cli, Command};
 use clap::Parser;
+use emb_dlrm::Error;
 use std::process::ExitCode;
 
 /// Exit code for a command line or configuration that can't be honoured.
@@ -42,9 +43,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn exit_code(error: &emb_dlrm::Error) -> u8 {
+fn exit_code(error: &Error) -> u8 {
     match error {
-        emb_dlrm::Error::Config(_) | emb_dlrm::Error::Optimizer(_) => USAGE,
+        Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
         _ => 1,
     }
 }

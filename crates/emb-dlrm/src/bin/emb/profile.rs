@@ -18,8 +18,9 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<()> {
         Some(path) => flags.over(Options::from_file(path)?),
         None => flags,
     };
-    // What is said of ranks, saved models and evaluation plays no part in what the data asks.
-    let options = Options { save: None, load: None, ..options.alone() };
+    // What is said of ranks, devices, saved models and evaluation plays no part in what the data asks.
+    let alone = options.alone();
+    let options = Options { save: None, load: None, device: None, precision: None, ..alone };
     let config = Config::resolve(options)?;
     folder_exists(&args.out)?;
     let synthetic = (config.data == Origin::Synthetic).then_some(SYNTHETIC_SAMPLES);

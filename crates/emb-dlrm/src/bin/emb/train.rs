@@ -5,7 +5,7 @@ use crate::output::{json, note, out};
 use crate::progress::Progress;
 use crate::text::{bytes, count, counted, pairs, table};
 use emb_dlrm::checkpoint::Manifest;
-use emb_dlrm::config::{Config, Length, Options, Origin, Ranks};
+use emb_dlrm::config::{Config, DeviceKind, Length, Options, Origin, Ranks};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Report, train};
 use emb_dlrm::{Result, sources};
@@ -81,14 +81,16 @@ fn describe(config: &Config) -> Result<String> {
         (
             "train",
             format!(
-                "{length}, batch {}, seed {}, {}",
+                "{length}, batch {}, seed {}{}",
                 count(config.batch_size as u64),
                 config.seed,
                 threads(config)
             ),
         ),
     ];
+    rows.push(("device", config.device.to_string()));
     if let Some(ranks) = &config.ranks {
+        rows.push(("transport", config.device.transport.to_string()));
         rows.push(("ranks", self::ranks(config, ranks)));
     }
     match &config.data {
@@ -104,10 +106,13 @@ fn describe(config: &Config) -> Result<String> {
     Ok(format!("{}\n\n{}\n", pairs(&rows), tables(config)))
 }
 
-/// How many threads compute.
+/// How many threads of the processor compute.
 fn threads(config: &Config) -> String {
-    let threads = counted(config.threads as u64, "thread");
-    if config.ranks.is_some() { format!("{threads} a rank") } else { threads }
+    if config.device.kind != DeviceKind::Cpu {
+        return String::new();
+    }
+    let rank = if config.ranks.is_some() { " a rank" } else { "" };
+    format!(", {}{rank}", counted(config.threads as u64, "thread"))
 }
 
 /// How the ranks share the tables.

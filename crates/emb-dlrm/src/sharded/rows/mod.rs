@@ -127,6 +127,10 @@ impl<B: Backend> RowsWay<B> {
         })
     }
 
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Brings rows to this rank's samples, and adds them up in `output` and `sequences`.
     pub(super) fn forward<C: Collective>(
         &mut self,

@@ -1,0 +1,115 @@
+//! What computes a run and what carries between its ranks, decided: [`Device`].
+
+use super::Options;
+use super::words::{DeviceKind, PrecisionKind, TransportKind};
+use crate::{Error, Result, device};
+
+/// The device and the transport of a run, on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// What computes; never [`DeviceKind::Auto`].
+    pub kind: DeviceKind,
+    /// GPUs of this machine, to which ranks are dealt in turn; 0 where the processor computes.
+    pub count: usize,
+    /// What matrix products multiply.
+    pub precision: PrecisionKind,
+    /// What carries between ranks.
+    pub transport: TransportKind,
+    /// Why [`DeviceKind::Auto`] took this one; `None` where the device was named.
+    pub reason: Option<String>,
+}
+
+impl Device {
+    /// Reads the options of devices, and looks for a GPU where they ask for one.
+    ///
+    /// # Errors
+    /// Options that contradict each other or have no effect; a GPU, driver or library that is asked
+    /// for and not there; more ranks than GPUs over NCCL.
+    pub(super) fn from_options(options: &Options) -> Result<Self> {
+        let transport = options.transport.unwrap_or(TransportKind::Local);
+        let precision = options.precision.unwrap_or(PrecisionKind::F32);
+        let found =
+            Self { precision, transport, ..chosen(options.device.unwrap_or(DeviceKind::Cpu))? };
+        if found.kind == DeviceKind::Cpu {
+            return found.on_the_processor(options);
+        }
+        let threads = [
+            ("threads", options.threads.is_some()),
+            ("threads-per-rank", options.threads_per_rank.is_some()),
+        ];
+        if let Some((name, _)) = threads.iter().find(|(_, given)| *given)
+            && found.reason.is_none()
+        {
+            return Err(Error::Config(format!("--{name} has no effect: --device cuda computes")));
+        }
+        if transport == TransportKind::Nccl {
+            found.check_nccl(options.world.unwrap_or(1) as usize)?;
+        }
+        Ok(found)
+    }
+
+    fn on_the_processor(self, options: &Options) -> Result<Self> {
+        let auto = self.reason.as_ref().map_or(String::new(), |reason| format!("; {reason}"));
+        if self.transport == TransportKind::Nccl {
+            return Err(Error::Config(format!(
+                "--transport nccl carries between GPUs: give --device cuda{auto}"
+            )));
+        }
+        let asked = options.precision.filter(|&precision| precision != PrecisionKind::F32);
+        if let Some(precision) = asked.filter(|_| self.reason.is_none()) {
+            return Err(Error::Config(format!(
+                "--precision {precision} has no effect on the processor: give --device cuda"
+            )));
+        }
+        Ok(Self { precision: PrecisionKind::F32, ..self })
+    }
+
+    fn check_nccl(&self, world: usize) -> Result<()> {
+        if world > self.count {
+            let devices = if self.count == 1 { "device" } else { "devices" };
+            return Err(Error::Config(format!(
+                "--transport nccl takes one rank a device: --world is {world}, this machine has {} \
+                 {devices}; --transport local puts several ranks on one",
+                self.count
+            )));
+        }
+        device::find_nccl()
+    }
+}
+
+/// The device that a word means here.
+fn chosen(kind: DeviceKind) -> Result<Device> {
+    let none = Device {
+        kind: DeviceKind::Cpu,
+        count: 0,
+        precision: PrecisionKind::F32,
+        transport: TransportKind::Local,
+        reason: None,
+    };
+    if kind == DeviceKind::Cpu {
+        return Ok(none);
+    }
+    let found = device::count();
+    let cuda = |count, reason| Device { kind: DeviceKind::Cuda, count, reason, ..none.clone() };
+    match (kind, found) {
+        (DeviceKind::Auto, Ok(count)) => {
+            Ok(cuda(count, Some("auto took cuda: driver and device are there".to_owned())))
+        }
+        (DeviceKind::Auto, Err(error)) => {
+            Ok(Device { reason: Some(format!("auto took cpu: {error}")), ..none })
+        }
+        (_, found) => Ok(cuda(found?, None)),
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kind, count, precision, .. } = self;
+        write!(f, "{kind}")?;
+        if *kind == DeviceKind::Cuda {
+            let s = if *count == 1 { "" } else { "s" };
+            write!(f, ", {count} device{s}, products of {precision}")?;
+        }
+        self.reason.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
+    }
+}

@@ -1,0 +1,30 @@
+//! The one place where the concrete device and transport of a run are chosen: [`with_machine`].
+//!
+//! Everything else is generic over [`Backend`](emb_kernels::Backend) and
+//! [`Collective`](emb_comm::Collective). Where a feature is off, the same functions are there and
+//! say how to build with it.
+
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_cuda.rs"]
+mod cuda;
+#[cfg(all(feature = "data", feature = "cuda"))]
+mod gpus;
+#[cfg(all(feature = "data", not(feature = "cuda")))]
+#[path = "no_gpus.rs"]
+mod gpus;
+#[cfg(all(feature = "data", feature = "nccl"))]
+mod linked;
+#[cfg(feature = "data")]
+mod machine;
+#[cfg(feature = "nccl")]
+mod nccl;
+#[cfg(not(feature = "nccl"))]
+#[path = "no_nccl.rs"]
+mod nccl;
+
+pub(crate) use cuda::count;
+#[cfg(feature = "data")]
+pub(crate) use machine::{Machine, Work, with_machine};
+pub(crate) use nccl::find as find_nccl;
