@@ -23,9 +23,12 @@ DRIVER_API int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
     return allocate(entry.lock, *entry.device, nullptr, bytes, address);
 }
 
-DRIVER_API int cuMemAllocManaged(uint64_t* address, size_t bytes, unsigned) { return cuMemAlloc_v2(address, bytes); }
+DRIVER_API int cuMemAllocManaged(uint64_t* address, size_t bytes, unsigned) {
+    return cuMemAlloc_v2(address, bytes);
+}
 
-// Waits for the device, as the driver does in practice: work that is queued may still use the memory.
+// Waits for the device, as the driver does in practice: work that is queued may still use the
+// memory.
 DRIVER_API int cuMemFree_v2(uint64_t address) {
     Entry entry = enter_without_context();
     if (!entry) return entry.status;
@@ -46,7 +49,8 @@ int allocate_in_order(uint64_t* address, size_t bytes, Pool* pool, void* handle)
     if (!entry) return entry.status;
     auto stream = find_stream(entry.device, handle);
     if (!stream) return kInvalidHandle;
-    if (stream->capture) return forbid_in_capture(stream, "cuMemAllocAsync (not offered in captures here)");
+    if (stream->capture)
+        return forbid_in_capture(stream, "cuMemAllocAsync (not offered in captures here)");
     if (bytes == 0) {
         *address = 0;
         return kOk;
@@ -72,9 +76,11 @@ DRIVER_API int cuMemFreeAsync(uint64_t address, void* handle) {
     if (address == 0) return kOk;
     auto stream = find_stream(entry.device, handle);
     if (!stream) return kInvalidHandle;
-    if (stream->capture) return forbid_in_capture(stream, "cuMemFreeAsync (not offered in captures here)");
+    if (stream->capture)
+        return forbid_in_capture(stream, "cuMemFreeAsync (not offered in captures here)");
     const Allocation* allocation = find_allocation(address);
-    if (!allocation || allocation->base != address || !allocation->device) return release(address, false);
+    if (!allocation || allocation->base != address || !allocation->device)
+        return release(address, false);
     auto work = std::make_shared<Work>();
     work->what = text("free %zu", allocation->bytes);
     work->finished = [address] { release(address, false); };
@@ -91,7 +97,9 @@ DRIVER_API int cuMemHostAlloc(void** address, size_t bytes, unsigned) {
     }
     return allocate_host(bytes, address);
 }
-DRIVER_API int cuMemAllocHost_v2(void** address, size_t bytes) { return cuMemHostAlloc(address, bytes, 0); }
+DRIVER_API int cuMemAllocHost_v2(void** address, size_t bytes) {
+    return cuMemHostAlloc(address, bytes, 0);
+}
 
 // Waits for everything, as freeing pinned memory does.
 DRIVER_API int cuMemFreeHost(void* address) {
@@ -150,7 +158,9 @@ DRIVER_API int cuPointerGetAttribute(void* data, int attribute, uint64_t address
     if (!allocation) return kInvalidValue;
     const bool host = allocation->device == nullptr;
     switch (attribute) {
-        case 1: *static_cast<void**>(data) = host ? nullptr : &allocation->device->primary; return kOk;
+        case 1:
+            *static_cast<void**>(data) = host ? nullptr : &allocation->device->primary;
+            return kOk;
         case 2: *static_cast<unsigned*>(data) = host ? 1 : 2; return kOk;  // CU_MEMORYTYPE_*
         case 3: *static_cast<uint64_t*>(data) = address; return kOk;
         case 4:

@@ -5,7 +5,8 @@
 #
 # OUT_DIR/FLAVOUR then holds one shared object with the driver, the SIMT runtime and the kernels of
 # cuda/emb.cu, and links to it under every name that programs look for; put it in LD_LIBRARY_PATH.
-# The last line printed is that folder. Kernels of $EMB_EXTRA_KERNELS (files, by spaces) are added.
+# The last line printed is that folder. Kernels of $EMB_EXTRA_KERNELS (files, by spaces) are added,
+# those of $EMB_KERNEL_FILES take the place of emb.cu.
 # The compiler is $CXX, else g++, else clang++. What is newer than its sources is not built again.
 
 set -eu
@@ -45,8 +46,8 @@ count)
     ;;
 esac
 
-common="-std=c++17 -g -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-omit-frame-pointer
-    -DEMB_HOST_SIM -I$simt -I$driver -I$cuda -I$optim"
+common="-std=c++17 -g -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off
+    -fno-omit-frame-pointer -DEMB_HOST_SIM -I$simt -I$driver -I$cuda -I$optim"
 
 folder="$out/$flavour"
 objects="$folder/objects"
@@ -60,14 +61,14 @@ stale() {
     local target=$1 source=$2
     shift 2
     [ ! -e "$target" ] || [ "$source" -nt "$target" ] || [ "$driver/build.sh" -nt "$target" ] ||
-        [ -n "$(find "$@" -maxdepth 1 -newer "$target" \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) \
-            -print -quit 2>/dev/null)" ]
+        [ -n "$(find "$@" -maxdepth 1 -newer "$target" \
+            \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print -quit 2>/dev/null)" ]
 }
 
 jobs="$folder/jobs"
 : >"$jobs"
 wanted=()
-# A line of `jobs` is a command; objects of kernels come from several folders and keep apart by kind.
+# A line of `jobs` is a command. Objects of several folders are kept apart by kind.
 add() {
     local kind=$1 source=$2 flags=$3
     shift 3
@@ -75,17 +76,20 @@ add() {
     wanted+=("$object")
     # Under a name of its own first: an interrupted build leaves no half object.
     if stale "$object" "$source" "$@"; then
-        echo "$cxx" $common $flags -c "$source" -o "$object.new" "&& mv $object.new $object" >>"$jobs"
+        echo "$cxx" $common $flags -c "$source" -o "$object.new" "&& mv $object.new $object" \
+            >>"$jobs"
     fi
 }
 
 for source in "$simt"/*.cpp; do add runtime "$source" "$runtime" "$simt"; done
 for source in "$driver"/*.cpp; do
     flags=$own
-    case $source in */nvrtc.cpp) flags="$own '-DSIMT_FLAGS=\"$later\"' '-DSIMT_LINK_FLAGS=\"$link\"'" ;; esac
+    case $source in
+    */nvrtc.cpp) flags="$own '-DSIMT_FLAGS=\"$later\"' '-DSIMT_LINK_FLAGS=\"$link\"'" ;;
+    esac
     add driver "$source" "$flags" "$simt" "$driver"
 done
-for source in "$cuda/emb.cu" ${EMB_EXTRA_KERNELS:-}; do
+for source in ${EMB_KERNEL_FILES-$cuda/emb.cu} ${EMB_EXTRA_KERNELS:-}; do
     [ -e "$source" ] || continue
     add kernel "$source" "$kernel -x c++" "$simt" "$cuda" "$optim" "$(dirname "$source")"
 done
@@ -97,12 +101,14 @@ listed="$folder/objects.list"
 printf '%s\n' "${wanted[@]}" >"$listed.new"
 if [ -s "$jobs" ] || [ ! -e "$library" ] || ! cmp -s "$listed" "$listed.new"; then
     # shellcheck disable=SC2086
-    "$cxx" -shared -Wl,-soname,libsimt_driver.so "${wanted[@]}" $link -pthread -ldl -o "$library.new"
+    "$cxx" -shared -Wl,-soname,libsimt_driver.so "${wanted[@]}" $link -pthread -ldl \
+        -o "$library.new"
     mv "$library.new" "$library"
     mv "$listed.new" "$listed"
 fi
 rm -f "$jobs" "$listed.new"
-for name in libcuda.so libcuda.so.1 libnccl.so libnccl.so.2 libcublasLt.so libcublasLt.so.13 libnvrtc.so libnvrtc.so.13; do
+for name in libcuda.so libcuda.so.1 libnccl.so libnccl.so.2 libcublasLt.so libcublasLt.so.13 \
+    libnvrtc.so libnvrtc.so.13; do
     [ "$(readlink "$folder/$name")" = libsimt_driver.so ] || ln -sfn libsimt_driver.so "$folder/$name"
 done
 echo "$folder"

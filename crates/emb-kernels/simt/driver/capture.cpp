@@ -35,8 +35,8 @@ int join_capture(const std::shared_ptr<Stream>& stream, const Event& event) {
 
 int forbid_in_capture(const std::shared_ptr<Stream>& stream, const char* call) {
     stream->capture->invalid = true;
-    say("%s is called while stream %llu of device %d is captured", call, static_cast<unsigned long long>(stream->number),
-        stream->device->ordinal);
+    say("%s is called while stream %llu of device %d is captured", call,
+        static_cast<unsigned long long>(stream->number), stream->device->ordinal);
     return kCaptureUnsupported;
 }
 
@@ -44,7 +44,8 @@ int forbid_while_capturing(const char* call) {
     for (const auto& stream : state().streams) {
         const auto& capture = stream->capture;
         if (!capture || capture->mode == 2) continue;
-        if (capture->mode == 0 || capture->thread == std::this_thread::get_id()) return forbid_in_capture(stream, call);
+        if (capture->mode == 0 || capture->thread == std::this_thread::get_id())
+            return forbid_in_capture(stream, call);
     }
     return kOk;
 }
@@ -96,7 +97,8 @@ DRIVER_API int cuStreamEndCapture(void* handle, Graph** graph) {
     auto capture = stream->capture;
     if (!capture) return 401;  // CUDA_ERROR_ILLEGAL_STATE
     if (capture->origin != stream) return kCaptureUnmatched;
-    if (capture->mode != 2 && capture->thread != std::this_thread::get_id()) return kCaptureWrongThread;
+    if (capture->mode != 2 && capture->thread != std::this_thread::get_id())
+        return kCaptureWrongThread;
     const bool complete = joined(*capture->graph, stream->capture_tail);
     for (const auto& other : state().streams) {
         if (other->capture != capture) continue;
@@ -122,8 +124,8 @@ DRIVER_API int cuStreamIsCapturing(void* handle, int* status) {
     return kOk;
 }
 
-DRIVER_API int cuStreamGetCaptureInfo_v2(void* handle, int* status, uint64_t* number, Graph** graph, const void** nodes,
-                                         size_t* count) {
+DRIVER_API int cuStreamGetCaptureInfo_v2(void* handle, int* status, uint64_t* number, Graph** graph,
+                                         const void** nodes, size_t* count) {
     Entry entry = enter();
     if (!entry) return entry.status;
     auto stream = find_stream(entry.device, handle);
@@ -135,8 +137,8 @@ DRIVER_API int cuStreamGetCaptureInfo_v2(void* handle, int* status, uint64_t* nu
     if (count) *count = 0;
     return kOk;
 }
-DRIVER_API int cuStreamGetCaptureInfo_v3(void* handle, int* status, uint64_t* number, Graph** graph, const void** nodes,
-                                         const void** edges, size_t* count) {
+DRIVER_API int cuStreamGetCaptureInfo_v3(void* handle, int* status, uint64_t* number, Graph** graph,
+                                         const void** nodes, const void** edges, size_t* count) {
     if (edges) *edges = nullptr;
     return cuStreamGetCaptureInfo_v2(handle, status, number, graph, nodes, count);
 }

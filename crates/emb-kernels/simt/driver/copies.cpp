@@ -34,7 +34,8 @@ int copy(Entry& entry, const Copy& request, void* handle) {
     const bool from_pageable = !request.from_device && !find_allocation(request.from);
     const bool to_pageable = !request.to_device && !find_allocation(request.to);
     auto work = std::make_shared<Work>();
-    work->what = text("copy %s %zu", direction(is_device(request.from), is_device(request.to)), request.bytes);
+    work->what = text("copy %s %zu", direction(is_device(request.from), is_device(request.to)),
+                      request.bytes);
     const Access reads{request.from, request.bytes, false, request.peer};
     const Access writes{request.to, request.bytes, true, request.peer};
     if (!from_pageable) work->accesses.push_back(reads);
@@ -42,7 +43,8 @@ int copy(Entry& entry, const Copy& request, void* handle) {
     for (const Access& access : work->accesses) {
         std::string why = refuse(*stream->device, access);
         if (why.empty()) continue;
-        if (why.find("peer access") != std::string::npos) continue;  // found when it runs, and stays
+        if (why.find("peer access") != std::string::npos)
+            continue;  // found when it runs, and stays
         say("device %d: %s: %s", stream->device->ordinal, work->what.c_str(), why.c_str());
         return kInvalidValue;
     }
@@ -50,7 +52,8 @@ int copy(Entry& entry, const Copy& request, void* handle) {
     const void* from = reinterpret_cast<const void*>(request.from);
     const size_t bytes = request.bytes;
     if (from_pageable && !stream->capture) {
-        auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+        auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from),
+                                                          static_cast<const char*>(from) + bytes);
         work->run = [=] {
             memcpy(to, staged->data(), bytes);
             return 0;
@@ -131,17 +134,22 @@ DRIVER_API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*
 DRIVER_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
     return copy_in_order({to, from, bytes, true, true}, stream);
 }
-DRIVER_API int cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t bytes, void* stream) {
+DRIVER_API int cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t bytes,
+                                 void* stream) {
     return copy_in_order({to, from, bytes, true, true, true}, stream);
 }
-DRIVER_API int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) { return copy_now({to, from, bytes, false, false}); }
+DRIVER_API int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
+    return copy_now({to, from, bytes, false, false});
+}
 DRIVER_API int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
     return copy_now({to, reinterpret_cast<uint64_t>(from), bytes, false, true});
 }
 DRIVER_API int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
     return copy_now({reinterpret_cast<uint64_t>(to), from, bytes, true, false});
 }
-DRIVER_API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) { return copy_now({to, from, bytes, true, true}); }
+DRIVER_API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+    return copy_now({to, from, bytes, true, true});
+}
 DRIVER_API int cuMemcpyPeer(uint64_t to, void*, uint64_t from, void*, size_t bytes) {
     return copy_now({to, from, bytes, true, true, true});
 }
@@ -149,12 +157,19 @@ DRIVER_API int cuMemcpyPeer(uint64_t to, void*, uint64_t from, void*, size_t byt
 DRIVER_API int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, void* stream) {
     return fill(address, value, count, stream);
 }
-DRIVER_API int cuMemsetD16Async(uint64_t address, unsigned short value, size_t count, void* stream) {
+DRIVER_API int cuMemsetD16Async(uint64_t address, unsigned short value, size_t count,
+                                void* stream) {
     return fill(address, value, count, stream);
 }
 DRIVER_API int cuMemsetD32Async(uint64_t address, unsigned value, size_t count, void* stream) {
     return fill(address, value, count, stream);
 }
-DRIVER_API int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t count) { return fill(address, value, count, nullptr); }
-DRIVER_API int cuMemsetD16_v2(uint64_t address, unsigned short value, size_t count) { return fill(address, value, count, nullptr); }
-DRIVER_API int cuMemsetD32_v2(uint64_t address, unsigned value, size_t count) { return fill(address, value, count, nullptr); }
+DRIVER_API int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t count) {
+    return fill(address, value, count, nullptr);
+}
+DRIVER_API int cuMemsetD16_v2(uint64_t address, unsigned short value, size_t count) {
+    return fill(address, value, count, nullptr);
+}
+DRIVER_API int cuMemsetD32_v2(uint64_t address, unsigned value, size_t count) {
+    return fill(address, value, count, nullptr);
+}

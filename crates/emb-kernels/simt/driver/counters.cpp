@@ -26,9 +26,9 @@ void write_counts() {
     for (const auto& kernel : launches()) {
         uint64_t reads = 0, writes = 0;
         simt_counters(kernel.first.c_str(), &reads, &writes);
-        fprintf(file, "%s\n\"%s\":{\"launches\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu}", separator, kernel.first.c_str(),
-                static_cast<unsigned long long>(kernel.second), static_cast<unsigned long long>(reads),
-                static_cast<unsigned long long>(writes));
+        fprintf(file, "%s\n\"%s\":{\"launches\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu}",
+                separator, kernel.first.c_str(), static_cast<unsigned long long>(kernel.second),
+                static_cast<unsigned long long>(reads), static_cast<unsigned long long>(writes));
         separator = ",";
     }
     fprintf(file, "\n}}\n");

@@ -16,7 +16,9 @@ constexpr uint64_t kDefaultMemory = uint64_t{8} << 30;
 
 Device* device_of(int ordinal) {
     auto& devices = state().devices;
-    return ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size() ? nullptr : devices[static_cast<size_t>(ordinal)].get();
+    return ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()
+               ? nullptr
+               : devices[static_cast<size_t>(ordinal)].get();
 }
 
 void create_device(int ordinal, size_t memory) {
@@ -39,12 +41,12 @@ struct Attribute {
     int value;
 };
 
-// Of CUdevice_attribute, as an H100 reports them where kernels can tell; 16 multiprocessors, so that
-// grids of tests stay small.
+// Of CUdevice_attribute, as an H100 reports them where kernels can tell; 16 multiprocessors, so
+// that grids of tests stay small.
 constexpr Attribute kAttributes[] = {
     {1, 1024},                                 // threads of a block
-    {2, 1024}, {3, 1024}, {4, 64},             // block dimensions
-    {5, 2147483647}, {6, 65535}, {7, 65535},   // grid dimensions
+    {2, 1024},        {3, 1024},  {4, 64},     // block dimensions
+    {5, 2147483647},  {6, 65535}, {7, 65535},  // grid dimensions
     {8, 49152},                                // shared bytes of a block
     {9, 65536},                                // constant memory
     {10, 32},                                  // warp
@@ -62,7 +64,7 @@ constexpr Attribute kAttributes[] = {
     {39, 2048},                                // threads of a multiprocessor
     {40, 3},                                   // copy engines
     {41, 1},                                   // unified addresses
-    {75, 9}, {76, 0},                          // compute capability
+    {75, 9},          {76, 0},                 // compute capability
     {78, 1},                                   // stream priorities
     {81, 233472},                              // shared bytes of a multiprocessor
     {82, 65536},                               // registers of a multiprocessor

@@ -60,9 +60,12 @@ void tell_stall() {
     for (const auto& stream : state().streams) {
         if (stream->queue.empty()) continue;
         const Work& head = *stream->queue.front();
-        std::string why = head.wait ? "an event that is not done" : head.waiting ? head.waiting() : "";
+        std::string why = head.wait      ? "an event that is not done"
+                          : head.waiting ? head.waiting()
+                                         : "";
         say("  device %d stream %llu: %s waits for %s (%zu queued)", stream->device->ordinal,
-            static_cast<unsigned long long>(stream->number), head.what.c_str(), why.c_str(), stream->queue.size());
+            static_cast<unsigned long long>(stream->number), head.what.c_str(), why.c_str(),
+            stream->queue.size());
     }
 }
 
@@ -70,7 +73,8 @@ void tell_stall() {
 
 uint64_t random_number() {
     uint64_t& x = state().random;
-    if (x == 0) x = (0x9E3779B97F4A7C15ull ^ (environment("SIMT_SEED", 1) * 0xD1B54A32D192ED03ull)) | 1;
+    if (x == 0)
+        x = (0x9E3779B97F4A7C15ull ^ (environment("SIMT_SEED", 1) * 0xD1B54A32D192ED03ull)) | 1;
     // xorshift64: Marsaglia 2003, the triple (13, 7, 17).
     x ^= x << 13;
     x ^= x >> 7;
@@ -167,8 +171,8 @@ void order_with_legacy(Lock& lock, const std::shared_ptr<Stream>& stream) {
     }
     std::vector<std::shared_ptr<Stream>> others;
     for (const auto& other : state().streams) {
-        if (other != legacy && other->device == stream->device && other->blocking() && !other->queue.empty() &&
-            !other->capture) {
+        if (other != legacy && other->device == stream->device && other->blocking() &&
+            !other->queue.empty() && !other->capture) {
             others.push_back(other);
         }
     }

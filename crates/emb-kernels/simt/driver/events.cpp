@@ -34,8 +34,9 @@ DRIVER_API int cuEventRecord(void* event_handle, void* stream_handle) {
     auto stream = find_stream(entry.device, stream_handle);
     if (!event || !stream) return kInvalidHandle;
     if (event->device != stream->device) {
-        say("event %llu of device %d is recorded in a stream of device %d", static_cast<unsigned long long>(event->number),
-            event->device->ordinal, stream->device->ordinal);
+        say("event %llu of device %d is recorded in a stream of device %d",
+            static_cast<unsigned long long>(event->number), event->device->ordinal,
+            stream->device->ordinal);
         return kInvalidHandle;
     }
     if (stream->capture) {
@@ -51,7 +52,9 @@ DRIVER_API int cuEventRecord(void* event_handle, void* stream_handle) {
     work->record = event->last;
     return push(entry.lock, stream, work);
 }
-DRIVER_API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
+DRIVER_API int cuEventRecordWithFlags(void* event, void* stream, unsigned) {
+    return cuEventRecord(event, stream);
+}
 
 DRIVER_API int cuEventSynchronize(void* handle) {
     Entry entry = enter();
@@ -84,9 +87,11 @@ DRIVER_API int cuEventElapsedTime(float* milliseconds, void* first_handle, void*
     if (!entry) return entry.status;
     auto first = find_event(first_handle);
     auto second = find_event(second_handle);
-    if (!first || !second || !first->timing || !second->timing || !first->last || !second->last) return kInvalidHandle;
+    if (!first || !second || !first->timing || !second->timing || !first->last || !second->last)
+        return kInvalidHandle;
     if (!first->last->done || !second->last->done) return kNotReady;
-    *milliseconds = std::chrono::duration<float, std::milli>(second->last->at - first->last->at).count();
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(second->last->at - first->last->at).count();
     return kOk;
 }
 DRIVER_API int cuEventElapsedTime_v2(float* milliseconds, void* first, void* second) {

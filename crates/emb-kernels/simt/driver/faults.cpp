@@ -21,8 +21,11 @@ void report(int signal, siginfo_t* info, void*) {
     the_work = nullptr;
     if (work) {
         // A misaligned vector access faults without an address.
-        const uint64_t address = info->si_code == SI_KERNEL ? 0 : reinterpret_cast<uint64_t>(info->si_addr);
-        const std::string what = info->si_code == SI_KERNEL ? "an address that is misaligned or impossible" : describe(address);
+        const uint64_t address =
+            info->si_code == SI_KERNEL ? 0 : reinterpret_cast<uint64_t>(info->si_addr);
+        const std::string what = info->si_code == SI_KERNEL
+                                     ? "an address that is misaligned or impossible"
+                                     : describe(address);
         say("device %d: %s touches 0x%llx, which is %s", work->device->ordinal, work->what.c_str(),
             static_cast<unsigned long long>(address), what.c_str());
     }

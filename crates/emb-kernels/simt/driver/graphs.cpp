@@ -73,13 +73,15 @@ DRIVER_API int cuGraphDestroy(Graph* graph) {
 
 DRIVER_API int cuGraphGetNodes(Graph* graph, void** nodes, size_t* count) {
     if (nodes) {
-        for (size_t i = 0; i < *count && i < graph->nodes.size(); ++i) nodes[i] = graph->nodes[i].work.get();
+        for (size_t i = 0; i < *count && i < graph->nodes.size(); ++i)
+            nodes[i] = graph->nodes[i].work.get();
     }
     *count = graph->nodes.size();
     return kOk;
 }
 
-DRIVER_API int cuGraphInstantiateWithFlags(Executable** executable, Graph* graph, unsigned long long) {
+DRIVER_API int cuGraphInstantiateWithFlags(Executable** executable, Graph* graph,
+                                           unsigned long long) {
     Entry entry = enter();
     if (!entry) return entry.status;
     if (!graph) return kInvalidValue;
@@ -99,7 +101,8 @@ DRIVER_API int cuGraphExecDestroy(Executable* executable) {
 DRIVER_API int cuGraphUpload(Executable* executable, void* stream) {
     Entry entry = enter();
     if (!entry) return entry.status;
-    return executables().count(executable) && find_stream(entry.device, stream) ? kOk : kInvalidHandle;
+    return executables().count(executable) && find_stream(entry.device, stream) ? kOk
+                                                                                : kInvalidHandle;
 }
 
 DRIVER_API int cuGraphLaunch(Executable* executable, void* handle) {

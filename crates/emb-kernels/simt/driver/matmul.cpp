@@ -20,8 +20,12 @@ double load(uint64_t address, int type, size_t index) {
 void store(uint64_t address, int type, size_t index, double value) {
     switch (type) {
         case kF64: reinterpret_cast<double*>(address)[index] = value; break;
-        case kF16: reinterpret_cast<uint16_t*>(address)[index] = f32_to_f16(static_cast<float>(value)); break;
-        case kBf16: reinterpret_cast<uint16_t*>(address)[index] = f32_to_bf16(static_cast<float>(value)); break;
+        case kF16:
+            reinterpret_cast<uint16_t*>(address)[index] = f32_to_f16(static_cast<float>(value));
+            break;
+        case kBf16:
+            reinterpret_cast<uint16_t*>(address)[index] = f32_to_bf16(static_cast<float>(value));
+            break;
         default: reinterpret_cast<float*>(address)[index] = static_cast<float>(value);
     }
 }
@@ -45,30 +49,38 @@ double as_input(double value, int type, int compute) {
 }
 
 // op(M) by columns, as the matrix units see it.
-std::vector<double> gather(const Matrix& matrix, bool transposed, size_t batch, size_t rows, size_t cols, int compute) {
+std::vector<double> gather(const Matrix& matrix, bool transposed, size_t batch, size_t rows,
+                           size_t cols, int compute) {
     std::vector<double> out(rows * cols);
     for (size_t col = 0; col < cols; ++col) {
         for (size_t row = 0; row < rows; ++row) {
-            const size_t at = transposed ? place(matrix.layout, batch, col, row) : place(matrix.layout, batch, row, col);
-            out[col * rows + row] = as_input(load(matrix.address, matrix.layout.type, at), matrix.layout.type, compute);
+            const size_t at = transposed ? place(matrix.layout, batch, col, row)
+                                         : place(matrix.layout, batch, row, col);
+            out[col * rows + row] =
+                as_input(load(matrix.address, matrix.layout.type, at), matrix.layout.type, compute);
         }
     }
     return out;
 }
 
 bool mask_bit(const Product& product, size_t batch, size_t row, size_t col) {
-    const size_t bit = batch * static_cast<size_t>(product.aux_batch_stride) + col * static_cast<size_t>(product.aux_leading) + row;
+    const size_t bit = batch * static_cast<size_t>(product.aux_batch_stride) +
+                       col * static_cast<size_t>(product.aux_leading) + row;
     return reinterpret_cast<const uint8_t*>(product.aux)[bit / 8] >> (bit % 8) & 1;
 }
 
 void set_mask_bit(const Product& product, size_t batch, size_t row, size_t col, bool on) {
-    const size_t bit = batch * static_cast<size_t>(product.aux_batch_stride) + col * static_cast<size_t>(product.aux_leading) + row;
+    const size_t bit = batch * static_cast<size_t>(product.aux_batch_stride) +
+                       col * static_cast<size_t>(product.aux_leading) + row;
     uint8_t& byte = reinterpret_cast<uint8_t*>(product.aux)[bit / 8];
-    byte = static_cast<uint8_t>((byte & ~(1u << (bit % 8))) | (static_cast<unsigned>(on) << (bit % 8)));
+    byte = static_cast<uint8_t>((byte & ~(1u << (bit % 8))) |
+                                (static_cast<unsigned>(on) << (bit % 8)));
 }
 
 // The tanh form, as cuBLASLt documents it.
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
 
 double activate(const Product& product, size_t batch, size_t row, size_t col, double value) {
     if (product.epilogue & kGradient) return mask_bit(product, batch, row, col) ? value : 0;
@@ -81,7 +93,8 @@ double activate(const Product& product, size_t batch, size_t row, size_t col, do
 
 void store_bias(const Product& product, size_t batch, const std::vector<double>& sums) {
     const size_t offset = batch * static_cast<size_t>(product.bias_batch_stride);
-    for (size_t i = 0; i < sums.size(); ++i) store(product.bias, product.bias_type, offset + i, sums[i]);
+    for (size_t i = 0; i < sums.size(); ++i)
+        store(product.bias, product.bias_type, offset + i, sums[i]);
 }
 
 struct Sides {
@@ -126,11 +139,16 @@ void multiply_batch(const Product& product, size_t batch) {
         for (size_t i = 0; i < sides.m; ++i) {
             double value = product.alpha * column[i];
             // C may hold anything where beta is 0.
-            if (product.beta != 0) value += product.beta * load(product.c.address, product.c.layout.type, place(product.c.layout, batch, i, j));
-            if (adds_bias) value += load(product.bias, product.bias_type, batch * static_cast<size_t>(product.bias_batch_stride) + i);
+            if (product.beta != 0)
+                value += product.beta * load(product.c.address, product.c.layout.type,
+                                             place(product.c.layout, batch, i, j));
+            if (adds_bias)
+                value += load(product.bias, product.bias_type,
+                              batch * static_cast<size_t>(product.bias_batch_stride) + i);
             value = activate(product, batch, i, j, value);
             row_sums[i] += value;
-            store(product.d.address, product.d.layout.type, place(product.d.layout, batch, i, j), value);
+            store(product.d.address, product.d.layout.type, place(product.d.layout, batch, i, j),
+                  value);
         }
     }
     input_gradients(product, batch, sides);
@@ -139,16 +157,20 @@ void multiply_batch(const Product& product, size_t batch) {
 
 }  // namespace
 
-size_t type_bytes(int type) { return type == kF64 ? 8 : type == kF32 ? 4 : type == kF16 || type == kBf16 ? 2 : 0; }
+size_t type_bytes(int type) {
+    return type == kF64 ? 8 : type == kF32 ? 4 : type == kF16 || type == kBf16 ? 2 : 0;
+}
 
 size_t matrix_bytes(const Layout& layout) {
     if (layout.rows == 0 || layout.cols == 0) return 0;
-    const size_t last = place(layout, static_cast<size_t>(layout.batches) - 1, layout.rows - 1, layout.cols - 1);
+    const size_t last =
+        place(layout, static_cast<size_t>(layout.batches) - 1, layout.rows - 1, layout.cols - 1);
     return (last + 1) * type_bytes(layout.type);
 }
 
 void multiply(const Product& product) {
-    for (int32_t batch = 0; batch < product.d.layout.batches; ++batch) multiply_batch(product, static_cast<size_t>(batch));
+    for (int32_t batch = 0; batch < product.d.layout.batches; ++batch)
+        multiply_batch(product, static_cast<size_t>(batch));
 }
 
 }  // namespace driver::blas

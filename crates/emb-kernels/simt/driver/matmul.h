@@ -14,7 +14,7 @@ enum Epilogue : uint32_t {
     kDefault = 1,
     kRelu = 2,
     kBias = 4,
-    kGradient = 8,   // of the activation, with the mask that kAux wrote: DRELU is 128 + 8
+    kGradient = 8,  // of the activation, with the mask that kAux wrote: DRELU is 128 + 8
     kBiasGradient = 16,
     kGelu = 32,
     kAux = 128,
@@ -23,7 +23,13 @@ enum Epilogue : uint32_t {
 };
 
 // Of cublasComputeType_t: what is done to f32 inputs before they are multiplied.
-enum Compute : int { kExact = 68, kExactPedantic = 69, kFastF16 = 74, kFastBf16 = 75, kFastTf32 = 77 };
+enum Compute : int {
+    kExact = 68,
+    kExactPedantic = 69,
+    kFastF16 = 74,
+    kFastBf16 = 75,
+    kFastTf32 = 77
+};
 
 struct Layout {
     int type = kF32;
@@ -49,7 +55,7 @@ struct Product {
     uint64_t bias = 0;  // read, or written where the epilogue gives a gradient
     int bias_type = kF32;
     int64_t bias_batch_stride = 0;
-    uint64_t aux = 0;  // one bit an element, by columns
+    uint64_t aux = 0;                               // one bit an element, by columns
     int64_t aux_leading = 0, aux_batch_stride = 0;  // in bits
 };
 

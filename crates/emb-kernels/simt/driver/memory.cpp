@@ -1,9 +1,9 @@
 // Allocations of devices and of pinned host memory.
 //
 // Plain builds map every allocation by itself, without reserving memory: a table of hundreds of
-// gigabytes costs what is touched. What is freed stays unreadable for a while, so that a late access
-// faults instead of reading someone else's data. Builds with the address sanitizer take small
-// allocations from malloc, whose red zones find accesses past the end.
+// gigabytes costs what is touched. What is freed stays unreadable for a while, so that a late
+// access faults instead of reading someone else's data. Builds with the address sanitizer take
+// small allocations from malloc, whose red zones find accesses past the end.
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -73,11 +73,13 @@ void* obtain(size_t bytes, size_t* mapped) {
         return posix_memalign(&memory, kAlignment, bytes) ? nullptr : memory;
     }
     *mapped = (bytes + kPage - 1) / kPage * kPage;
-    void* memory = mmap(nullptr, *mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, *mapped, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
-uint64_t enter_allocation(void* memory, size_t bytes, size_t mapped, Device* device, Pool* pool, size_t accounted) {
+uint64_t enter_allocation(void* memory, size_t bytes, size_t mapped, Device* device, Pool* pool,
+                          size_t accounted) {
     static uint64_t numbers = 0;
     Allocation allocation;
     allocation.base = reinterpret_cast<uint64_t>(memory);
@@ -96,7 +98,8 @@ void keep_freed(const Allocation& allocation) {
     if (allocation.mapped) {
         // The pages go back to the system, the addresses stay taken.
         void* base = reinterpret_cast<void*>(allocation.base);
-        mmap(base, allocation.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        mmap(base, allocation.mapped, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     } else {
         free(reinterpret_cast<void*>(allocation.base));
     }
@@ -109,8 +112,10 @@ void keep_freed(const Allocation& allocation) {
 }
 
 std::string owner(const Allocation& allocation) {
-    std::string whose = allocation.device ? text("of device %d", allocation.device->ordinal) : "pinned host memory";
-    return text("allocation %llu (%zu bytes %s)", static_cast<unsigned long long>(allocation.number), allocation.bytes,
+    std::string whose =
+        allocation.device ? text("of device %d", allocation.device->ordinal) : "pinned host memory";
+    return text("allocation %llu (%zu bytes %s)",
+                static_cast<unsigned long long>(allocation.number), allocation.bytes,
                 whose.c_str());
 }
 
@@ -161,8 +166,10 @@ int allocate_host(size_t bytes, void** address) {
 
 int release(uint64_t address, bool host) {
     auto found = live().find(address);
-    if (found == live().end() || host != (found->second.device == nullptr) || found->second.registered) {
-        say("free of 0x%llx, which is %s", static_cast<unsigned long long>(address), describe(address).c_str());
+    if (found == live().end() || host != (found->second.device == nullptr) ||
+        found->second.registered) {
+        say("free of 0x%llx, which is %s", static_cast<unsigned long long>(address),
+            describe(address).c_str());
         return kInvalidValue;
     }
     Allocation allocation = found->second;
@@ -194,16 +201,20 @@ const Allocation* find_allocation(uint64_t address) { return holder(live(), addr
 std::string describe(uint64_t address) {
     if (address == 0) return "null";
     if (const Allocation* inside = holder(live(), address)) {
-        return text("byte %llu of ", static_cast<unsigned long long>(address - inside->base)) + owner(*inside);
+        return text("byte %llu of ", static_cast<unsigned long long>(address - inside->base)) +
+               owner(*inside);
     }
     if (const Allocation* was = holder(freed(), address)) {
-        return text("byte %llu of freed ", static_cast<unsigned long long>(address - was->base)) + owner(*was);
+        return text("byte %llu of freed ", static_cast<unsigned long long>(address - was->base)) +
+               owner(*was);
     }
     auto above = live().upper_bound(address);
     if (above != live().begin()) {
         const Allocation& below = std::prev(above)->second;
         uint64_t past = address - below.base - below.bytes;
-        if (past < kSmall) return text("%llu bytes past the end of ", static_cast<unsigned long long>(past)) + owner(below);
+        if (past < kSmall)
+            return text("%llu bytes past the end of ", static_cast<unsigned long long>(past)) +
+                   owner(below);
     }
     return "in no allocation";
 }
@@ -214,30 +225,40 @@ std::string refuse(const Device& device, const Access& access) {
     const Allocation* allocation = find_allocation(access.address);
     if (!allocation) {
         return text("%s %zu bytes at 0x%llx, which is ", verb, access.bytes,
-                    static_cast<unsigned long long>(access.address)) + describe(access.address);
+                    static_cast<unsigned long long>(access.address)) +
+               describe(access.address);
     }
     if (access.address + access.bytes > allocation->base + allocation->bytes) {
         return text("%s %zu bytes from byte %llu on, past the end of ", verb, access.bytes,
-                    static_cast<unsigned long long>(access.address - allocation->base)) + owner(*allocation);
+                    static_cast<unsigned long long>(access.address - allocation->base)) +
+               owner(*allocation);
     }
-    if (!access.any_device && !may_touch(device, *allocation)) return no_peer_access(device, *allocation);
+    if (!access.any_device && !may_touch(device, *allocation))
+        return no_peer_access(device, *allocation);
     return "";
 }
 
 namespace {
 
 // Small memory that a kernel is given may be a list of descriptors: addresses in it count as well.
-// Not in builds with the thread sanitizer, where this would be a race with kernels of other devices.
-std::string refuse_held([[maybe_unused]] const Device& device, [[maybe_unused]] const Allocation& allocation) {
+// Not in builds with the thread sanitizer, where this would be a race with kernels of other
+// devices.
+std::string refuse_held([[maybe_unused]] const Device& device,
+                        [[maybe_unused]] const Allocation& allocation) {
 #if !defined(__SANITIZE_THREAD__)
     constexpr size_t kDescriptors = 64 << 10;
-    if (state().devices.size() < 2 || allocation.bytes > kDescriptors || !allocation.device || live().empty()) return "";
-    const uint64_t lowest = live().begin()->first, highest = live().rbegin()->first + live().rbegin()->second.bytes;
+    if (state().devices.size() < 2 || allocation.bytes > kDescriptors || !allocation.device ||
+        live().empty())
+        return "";
+    const uint64_t lowest = live().begin()->first,
+                   highest = live().rbegin()->first + live().rbegin()->second.bytes;
     const auto* words = reinterpret_cast<const uint64_t*>(allocation.base);
     for (size_t i = 0; i < allocation.bytes / 8; ++i) {
         if (words[i] < lowest || words[i] >= highest) continue;
         const Allocation* held = find_allocation(words[i]);
-        if (held && !may_touch(device, *held)) return text("word %zu of ", i) + owner(allocation) + ": " + no_peer_access(device, *held);
+        if (held && !may_touch(device, *held))
+            return text("word %zu of ", i) + owner(allocation) + ": " +
+                   no_peer_access(device, *held);
     }
 #endif
     return "";
@@ -247,9 +268,12 @@ std::string refuse_held([[maybe_unused]] const Device& device, [[maybe_unused]] 
 
 std::string refuse_word(const Device& device, uint64_t word) {
     if (const Allocation* allocation = find_allocation(word)) {
-        return may_touch(device, *allocation) ? refuse_held(device, *allocation) : no_peer_access(device, *allocation);
+        return may_touch(device, *allocation) ? refuse_held(device, *allocation)
+                                              : no_peer_access(device, *allocation);
     }
-    if (holder(freed(), word)) return text("a parameter is 0x%llx, ", static_cast<unsigned long long>(word)) + describe(word);
+    if (holder(freed(), word))
+        return text("a parameter is 0x%llx, ", static_cast<unsigned long long>(word)) +
+               describe(word);
     return "";
 }
 

@@ -9,11 +9,11 @@ namespace driver {
 
 struct Allocation {
     uint64_t base = 0;
-    size_t bytes = 0;       // as asked for
-    size_t accounted = 0;   // as counted against the device
+    size_t bytes = 0;          // as asked for
+    size_t accounted = 0;      // as counted against the device
     Device* device = nullptr;  // null: pinned host memory
     Pool* pool = nullptr;
-    size_t mapped = 0;      // bytes of the mapping, 0 where it came from malloc
+    size_t mapped = 0;        // bytes of the mapping, 0 where it came from malloc
     bool registered = false;  // host memory of the caller
     uint64_t number = 0;
 };

@@ -38,16 +38,20 @@ std::set<Function*>& functions() {
     return *the_functions;
 }
 
-constexpr int kThreads = 1024;                // of a block and, twice, of a multiprocessor
-constexpr size_t kSharedOptIn = 227 << 10;    // of a block on sm_90
+constexpr int kThreads = 1024;                  // of a block and, twice, of a multiprocessor
+constexpr size_t kSharedOptIn = 227 << 10;      // of a block on sm_90
 constexpr size_t kSharedProcessor = 228 << 10;  // of a multiprocessor
-constexpr size_t kSharedReserved = 1 << 10;   // of a block, for the system
+constexpr size_t kSharedReserved = 1 << 10;     // of a block, for the system
 
 // Images as nvcc makes them: a fat binary, an ELF file, or PTX text.
 bool is_image(const void* image) {
     unsigned magic = 0;
     memcpy(&magic, image, 4);
-    if (magic == 0xBA55ED50u || !memcmp(image, "\x7f" "ELF", 4)) return true;
+    if (magic == 0xBA55ED50u || !memcmp(image,
+                                        "\x7f"
+                                        "ELF",
+                                        4))
+        return true;
     const char* text_image = static_cast<const char*>(image);
     return strstr(text_image, ".version") != nullptr;
 }
@@ -79,13 +83,18 @@ size_t blocks_per_multiprocessor(const Function& function, int threads, size_t s
 }  // namespace
 
 DRIVER_API int cuModuleLoadData(Module** module, const void* image) { return load(image, module); }
-DRIVER_API int cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void**) { return load(image, module); }
-DRIVER_API int cuModuleLoadFatBinary(Module** module, const void* image) { return load(image, module); }
+DRIVER_API int cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void**) {
+    return load(image, module);
+}
+DRIVER_API int cuModuleLoadFatBinary(Module** module, const void* image) {
+    return load(image, module);
+}
 
 DRIVER_API int cuModuleLoad(Module** module, const char* path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) return kFileNotFound;
-    std::vector<char> image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::vector<char> image((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
     image.resize(image.size() + 8, 0);
     return load(image.data(), module);
 }
@@ -146,8 +155,9 @@ DRIVER_API int cuFuncGetAttribute(int* value, int attribute, Function* function)
     if (!functions().count(function)) return kInvalidHandle;
     switch (attribute) {
         case 0: *value = kThreads; return kOk;
-        case 4: *value = 32; return kOk;               // registers: not known here
-        case 5: case 6: *value = 90; return kOk;       // PTX and binary version
+        case 4: *value = 32; return kOk;  // registers: not known here
+        case 5:
+        case 6: *value = 90; return kOk;  // PTX and binary version
         case 8: *value = static_cast<int>(function->shared_allowed); return kOk;
         default: *value = 0; return attribute >= 0 && attribute < 16 ? kOk : kInvalidValue;
     }
@@ -167,36 +177,43 @@ DRIVER_API int cuFuncSetAttribute(Function* function, int attribute, int value) 
 
 DRIVER_API int cuFuncSetCacheConfig(Function*, int) { return kOk; }
 
-DRIVER_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function, int threads, size_t shared) {
+DRIVER_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function,
+                                                           int threads, size_t shared) {
     Entry entry = enter();
     if (!entry) return entry.status;
     if (!functions().count(function)) return kInvalidHandle;
     *blocks = static_cast<int>(blocks_per_multiprocessor(*function, threads, shared));
     return kOk;
 }
-DRIVER_API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Function* function, int threads,
-                                                                    size_t shared, unsigned) {
+DRIVER_API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Function* function,
+                                                                    int threads, size_t shared,
+                                                                    unsigned) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
 }
 
-DRIVER_API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, Function* function, int blocks, int) {
+DRIVER_API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, Function* function,
+                                                       int blocks, int) {
     Entry entry = enter();
     if (!entry) return entry.status;
     if (!functions().count(function) || blocks <= 0) return kInvalidValue;
     const size_t share = kSharedProcessor / static_cast<size_t>(blocks);
-    *bytes = std::min(share > kSharedReserved ? share - kSharedReserved : 0, function->shared_allowed);
+    *bytes =
+        std::min(share > kSharedReserved ? share - kSharedReserved : 0, function->shared_allowed);
     return kOk;
 }
 
-DRIVER_API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function, size_t (*shared_of)(int),
-                                                size_t shared, int limit) {
+DRIVER_API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function,
+                                                size_t (*shared_of)(int), size_t shared,
+                                                int limit) {
     Entry entry = enter();
     if (!entry) return entry.status;
     if (!functions().count(function)) return kInvalidHandle;
     *grid = *block = 0;
     size_t best = 0;
-    for (int threads = limit > 0 && limit < kThreads ? limit / 32 * 32 : kThreads; threads >= 32; threads -= 32) {
-        const size_t blocks = blocks_per_multiprocessor(*function, threads, shared_of ? shared_of(threads) : shared);
+    for (int threads = limit > 0 && limit < kThreads ? limit / 32 * 32 : kThreads; threads >= 32;
+         threads -= 32) {
+        const size_t blocks =
+            blocks_per_multiprocessor(*function, threads, shared_of ? shared_of(threads) : shared);
         if (blocks * static_cast<size_t>(threads) <= best) continue;
         best = blocks * static_cast<size_t>(threads);
         *block = threads;
@@ -204,8 +221,9 @@ DRIVER_API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function*
     }
     return best ? kOk : kInvalidValue;
 }
-DRIVER_API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, Function* function, size_t (*shared_of)(int),
-                                                         size_t shared, int limit, unsigned) {
+DRIVER_API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, Function* function,
+                                                         size_t (*shared_of)(int), size_t shared,
+                                                         int limit, unsigned) {
     return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of, shared, limit);
 }
 
@@ -219,12 +237,14 @@ struct Shape {
 bool possible(const Shape& shape, const Function& function) {
     const uint64_t threads = uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
     const uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
-    return threads > 0 && threads <= kThreads && shape.block[2] <= 64 && blocks > 0 && shape.grid[0] <= 2147483647u &&
-           shape.grid[1] <= 65535 && shape.grid[2] <= 65535 && shape.shared <= function.shared_allowed;
+    return threads > 0 && threads <= kThreads && shape.block[2] <= 64 && blocks > 0 &&
+           shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 && shape.grid[2] <= 65535 &&
+           shape.shared <= function.shared_allowed;
 }
 
 // Parameters copied at the call, and the words in them that may be addresses.
-std::shared_ptr<std::vector<std::vector<char>>> copy_parameters(const Function& function, void** parameters,
+std::shared_ptr<std::vector<std::vector<char>>> copy_parameters(const Function& function,
+                                                                void** parameters,
                                                                 std::vector<uint64_t>* words) {
     auto values = std::make_shared<std::vector<std::vector<char>>>();
     for (size_t i = 0; i < function.parameters.size(); ++i) {
@@ -246,13 +266,14 @@ int launch(Function* function, const Shape& shape, void* handle, void** paramete
     auto stream = find_stream(entry.device, handle);
     if (!stream) return kInvalidHandle;
     if (function->module->device != stream->device) {
-        say("kernel %s was loaded on device %d and is launched in a stream of device %d", function->name.c_str(),
-            function->module->device->ordinal, stream->device->ordinal);
+        say("kernel %s was loaded on device %d and is launched in a stream of device %d",
+            function->name.c_str(), function->module->device->ordinal, stream->device->ordinal);
         return kInvalidHandle;
     }
     if (!possible(shape, *function)) {
-        say("kernel %s: no device runs grid %u,%u,%u of block %u,%u,%u with %u shared bytes", function->name.c_str(),
-            shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2], shape.shared);
+        say("kernel %s: no device runs grid %u,%u,%u of block %u,%u,%u with %u shared bytes",
+            function->name.c_str(), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+            shape.block[1], shape.block[2], shape.shared);
         return kInvalidValue;
     }
     auto work = std::make_shared<Work>();
@@ -263,17 +284,19 @@ int launch(Function* function, const Shape& shape, void* handle, void** paramete
         count_launch(name);
         std::vector<void*> pointers;
         for (auto& value : *values) pointers.push_back(value.data());
-        return simt_launch(name.c_str(), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],
-                           shape.block[2], shape.shared, pointers.data());
+        return simt_launch(name.c_str(), shape.grid[0], shape.grid[1], shape.grid[2],
+                           shape.block[0], shape.block[1], shape.block[2], shape.shared,
+                           pointers.data());
     };
     return push(entry.lock, stream, work);
 }
 
 }  // namespace
 
-DRIVER_API int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                              unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
-                              void** extra) {
+DRIVER_API int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                              unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                              void* stream, void** parameters, void** extra) {
     if (extra) return kNotSupported;
-    return launch(function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters);
+    return launch(function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared},
+                  stream, parameters);
 }

@@ -28,7 +28,16 @@ enum Type : int { kI8, kU8, kI32, kU32, kI64, kU64, kF16, kF32, kF64, kBf16, kTy
 // Of ncclRedOp_t.
 enum Operation : int { kSum, kProd, kMax, kMin, kAvg, kOperations };
 
-enum class Kind { kSend, kRecv, kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kAllToAll };
+enum class Kind {
+    kSend,
+    kRecv,
+    kAllReduce,
+    kAllGather,
+    kReduceScatter,
+    kBroadcast,
+    kReduce,
+    kAllToAll
+};
 
 struct Comm;
 struct Batch;
@@ -70,7 +79,7 @@ struct Clique {
     int arrived = 0;
     Result failure = kSuccess;
     // Posted and not yet met.
-    std::map<uint64_t, std::vector<Call*>> collectives;            // by the number of the collective
+    std::map<uint64_t, std::vector<Call*>> collectives;  // by the number of the collective
     std::map<std::pair<int, int>, std::deque<Call*>> sends, recvs;  // by sender and receiver
     std::map<uint64_t, std::shared_ptr<Split>> splits;              // by how many came before
 
@@ -107,6 +116,8 @@ void fail_comm(Comm& comm, Result result, const std::string& message);
 bool advance(const std::shared_ptr<Batch>& batch);
 // Takes back what has been posted and not met, of an aborted communicator or of a batch that ended.
 void withdraw(Clique& clique, const std::function<bool(const Call&)>& whose);
+// Whether something that the communicator has posted waits for a rank that aborted.
+bool waits_for_aborted(const Comm& comm);
 // What the batch waits for, for the stall report.
 std::string waiting(const Batch& batch);
 

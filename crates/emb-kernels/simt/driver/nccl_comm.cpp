@@ -35,7 +35,8 @@ std::shared_ptr<Clique> new_clique(int ranks) {
 }
 
 // Adds a member; the whole clique fails where the member cannot be.
-Result join(const std::shared_ptr<Clique>& clique, const std::shared_ptr<Comm>& comm, int ranks, int rank) {
+Result join(const std::shared_ptr<Clique>& clique, const std::shared_ptr<Comm>& comm, int ranks,
+            int rank) {
     if (ranks != clique->ranks) {
         last_error = text("rank %d says %d ranks, others say %d", rank, ranks, clique->ranks);
     } else if (rank < 0 || rank >= ranks) {
@@ -46,8 +47,9 @@ Result join(const std::shared_ptr<Clique>& clique, const std::shared_ptr<Comm>& 
         last_error.clear();
         for (const auto& other : clique->members) {
             if (other && other->device == comm->device) {
-                last_error = text("duplicate GPU detected: rank %d and rank %d are both on device %d", rank, other->rank,
-                                  comm->device->ordinal);
+                last_error =
+                    text("duplicate GPU detected: rank %d and rank %d are both on device %d", rank,
+                         other->rank, comm->device->ordinal);
             }
         }
     }
@@ -102,7 +104,8 @@ void forget_comm(void* handle) { comms().erase(handle); }
 void fail_comm(Comm& comm, Result result, const std::string& message) {
     // What follows from the first failure is not told.
     if (comm.failure != kSuccess) return;
-    say("nccl rank %d of %d on device %d: %s", comm.rank, comm.clique->ranks, comm.device->ordinal, message.c_str());
+    say("nccl rank %d of %d on device %d: %s", comm.rank, comm.clique->ranks, comm.device->ordinal,
+        message.c_str());
     comm.failure = result;
     comm.last_error = message;
     if (!comm.aborted) comm.device->failed_comms.insert(&comm);
@@ -136,8 +139,9 @@ void perform(const Comm& parent, Split& split) {
     }
     for (auto& color : colors) {
         auto& members = color.second;
-        std::stable_sort(members.begin(), members.end(),
-                         [&](size_t a, size_t b) { return split.wishes[a].key < split.wishes[b].key; });
+        std::stable_sort(members.begin(), members.end(), [&](size_t a, size_t b) {
+            return split.wishes[a].key < split.wishes[b].key;
+        });
         auto clique = new_clique(static_cast<int>(members.size()));
         for (size_t place = 0; place < members.size(); ++place) {
             auto comm = split.wishes[members[place]].result;
@@ -167,7 +171,8 @@ DRIVER_API int ncclGetVersion(int* version) {
 DRIVER_API int ncclGetUniqueId(UniqueId* id) {
     Lock lock(state().mutex);
     memset(id, 0, sizeof *id);
-    snprintf(id->bytes, sizeof id->bytes, "simt-clique-%llu", static_cast<unsigned long long>(next_number()));
+    snprintf(id->bytes, sizeof id->bytes, "simt-clique-%llu",
+             static_cast<unsigned long long>(next_number()));
     return kSuccess;
 }
 
@@ -175,7 +180,8 @@ DRIVER_API int ncclCommInitRank(void** comm, int ranks, UniqueId id, int rank) {
     return init_rank(comm, ranks, id.bytes, rank, true);
 }
 
-DRIVER_API int ncclCommInitRankConfig(void** comm, int ranks, UniqueId id, int rank, const Config* config) {
+DRIVER_API int ncclCommInitRankConfig(void** comm, int ranks, UniqueId id, int rank,
+                                      const Config* config) {
     return init_rank(comm, ranks, id.bytes, rank, !config || config->blocking != 0);
 }
 
@@ -194,7 +200,8 @@ DRIVER_API int ncclCommInitAll(void** handles, int count, const int* ordinals) {
     return kSuccess;
 }
 
-DRIVER_API int ncclCommSplit(void* handle, int color, int key, void** result, const Config* config) {
+DRIVER_API int ncclCommSplit(void* handle, int color, int key, void** result,
+                             const Config* config) {
     Entry entry = enter_without_context();
     if (!entry) return kUnhandledCudaError;
     auto parent = find_comm(handle);
@@ -215,7 +222,8 @@ DRIVER_API int ncclCommSplit(void* handle, int color, int key, void** result, co
     if (++held->arrived == parent->clique->ranks) perform(*parent, *held);
     auto wait = [held, rank](Lock& lock) {
         wait_until(lock, [&] { return held->wishes[rank].made; });
-        return held->wishes[rank].result->clique ? held->wishes[rank].result->clique->failure : kSuccess;
+        return held->wishes[rank].result->clique ? held->wishes[rank].result->clique->failure
+                                                 : kSuccess;
     };
     if (!comm->blocking) return held->wishes[rank].made ? kSuccess : kInProgress;
     if (in_group()) {
@@ -248,8 +256,8 @@ int finish(void* handle, bool forget) {
 DRIVER_API int ncclCommFinalize(void* comm) { return finish(comm, false); }
 DRIVER_API int ncclCommDestroy(void* comm) { return finish(comm, true); }
 
-// Pending operations of this rank end without having happened. Peers learn of it as an asynchronous
-// error; their own operations stay pending until they abort as well.
+// Pending operations of this rank end without having happened. Peers whose operations wait for this
+// rank learn of it as an asynchronous error; these stay pending until the peers abort as well.
 DRIVER_API int ncclCommAbort(void* handle) {
     Entry entry = enter_without_context();
     if (!entry) return kUnhandledCudaError;
@@ -257,11 +265,10 @@ DRIVER_API int ncclCommAbort(void* handle) {
     if (!comm) return kInvalidArgument;
     comm->aborted = true;
     if (comm->clique) {
-        if (!flushed(*comm)) say("nccl rank %d: aborted with operations pending: %s", comm->rank, comm->last_batch->what.c_str());
+        if (!flushed(*comm))
+            say("nccl rank %d: aborted with operations pending: %s", comm->rank,
+                comm->last_batch->what.c_str());
         withdraw(*comm->clique, [&](const Call& call) { return call.batch->comm == comm; });
-        for (const auto& peer : comm->clique->members) {
-            if (peer && peer != comm && peer->failure == kSuccess) peer->failure = kRemoteError;
-        }
         if (!comm->clique->complete()) comm->clique->failure = kRemoteError;
     }
     comm->device->failed_comms.erase(comm.get());
@@ -279,6 +286,8 @@ DRIVER_API int ncclCommGetAsyncError(void* handle, int* result) {
         *result = comm->failure;
     } else if (!comm->clique || !comm->clique->complete()) {
         *result = kInProgress;
+    } else if (waits_for_aborted(*comm)) {
+        *result = kRemoteError;
     } else {
         *result = comm->clique->failure;
     }
@@ -312,9 +321,11 @@ DRIVER_API int ncclCommCuDevice(void* handle, int* device) {
 DRIVER_API const char* ncclGetErrorString(int result) {
     switch (result) {
         case kSuccess: return "no error";
-        case kUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+        case kUnhandledCudaError:
+            return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
         case kSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-        case kInternalError: return "internal error - please report this issue to the NCCL developers";
+        case kInternalError:
+            return "internal error - please report this issue to the NCCL developers";
         case kInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
         case kInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
         case kRemoteError: return "remote process exited or there was a network error";

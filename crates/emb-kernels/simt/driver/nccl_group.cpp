@@ -42,13 +42,16 @@ Result enqueue(Lock& lock, const Pending& pending) {
     batch->what = tell(*batch);
     batch->previous = batch->comm->last_batch;
     batch->comm->last_batch = batch;
-    if (batch->previous) batch->previous->previous = nullptr;  // finished in order: one link is enough
+    if (batch->previous)
+        batch->previous->previous = nullptr;  // finished in order: one link is enough
     auto work = std::make_shared<Work>();
     work->what = batch->what;
     work->ready = [batch] { return advance(batch); };
     work->finished = [batch] {
         batch->finished = true;
-        if (batch->open > 0) withdraw(*batch->comm->clique, [&](const Call& call) { return call.batch == batch.get(); });
+        if (batch->open > 0)
+            withdraw(*batch->comm->clique,
+                     [&](const Call& call) { return call.batch == batch.get(); });
     };
     work->waiting = [batch] { return waiting(*batch); };
     return push(lock, pending.stream, work) == kOk ? kSuccess : kUnhandledCudaError;
@@ -79,7 +82,8 @@ Result check(const Comm& comm, const std::shared_ptr<Stream>& stream, const Call
     } else if (!stream) {
         why = "there is no such stream";
     } else if (stream->device != comm.device) {
-        why = text("the stream is of device %d, the communicator of device %d", stream->device->ordinal, comm.device->ordinal);
+        why = text("the stream is of device %d, the communicator of device %d",
+                   stream->device->ordinal, comm.device->ordinal);
     } else if (stream->capture) {
         why = "collectives cannot be captured here";
     } else if (!type_bytes(call.type)) {
@@ -119,7 +123,9 @@ Result submit(Lock& lock, const std::shared_ptr<Comm>& comm, void* handle, Call 
     for (Pending& pending : group().pending) {
         if (pending.batch->comm != comm) continue;
         if (pending.stream != stream) {
-            say("nccl rank %d: one group uses a communicator on two streams, which is not offered here", comm->rank);
+            say("nccl rank %d: one group uses a communicator on two streams, which is not offered "
+                "here",
+                comm->rank);
             return group().failure = kInvalidUsage;
         }
         pending.batch->calls.push_back(call);

@@ -12,11 +12,16 @@ namespace {
 std::string tell(const Call& call) {
     const int rank = call.batch->comm->rank;
     switch (call.kind) {
-        case Kind::kSend: return text("rank %d sends %zu %s to rank %d", rank, call.count, type_name(call.type), call.peer);
-        case Kind::kRecv: return text("rank %d receives %zu %s from rank %d", rank, call.count, type_name(call.type), call.peer);
+        case Kind::kSend:
+            return text("rank %d sends %zu %s to rank %d", rank, call.count, type_name(call.type),
+                        call.peer);
+        case Kind::kRecv:
+            return text("rank %d receives %zu %s from rank %d", rank, call.count,
+                        type_name(call.type), call.peer);
         default:
-            return text("rank %d calls %s of %zu %s, operation %d, root %d", rank, kind_name(call.kind), call.count,
-                        type_name(call.type), call.operation, call.peer);
+            return text("rank %d calls %s of %zu %s, operation %d, root %d", rank,
+                        kind_name(call.kind), call.count, type_name(call.type), call.operation,
+                        call.peer);
     }
 }
 
@@ -34,8 +39,8 @@ void refuse_meeting(const std::vector<Call*>& calls, const std::string& message)
 }
 
 // Queues the movement of data as work that may run at any time from now on.
-void queue_transfer(const std::vector<Call*>& calls, const std::string& what, std::vector<Access> accesses,
-                    std::function<void()> move) {
+void queue_transfer(const std::vector<Call*>& calls, const std::string& what,
+                    std::vector<Access> accesses, std::function<void()> move) {
     auto work = std::make_shared<Work>();
     auto moved = std::make_shared<bool>(false);
     work->what = what;
@@ -58,7 +63,9 @@ void queue_transfer(const std::vector<Call*>& calls, const std::string& what, st
     state().loose.push_back(std::move(work));
 }
 
-size_t bytes_of(const Call& call, size_t factor = 1) { return call.count * type_bytes(call.type) * factor; }
+size_t bytes_of(const Call& call, size_t factor = 1) {
+    return call.count * type_bytes(call.type) * factor;
+}
 
 void meet_pair(Call* send, Call* recv) {
     if (bytes_of(*send) != bytes_of(*recv)) {
@@ -68,26 +75,34 @@ void meet_pair(Call* send, Call* recv) {
     const size_t bytes = bytes_of(*send);
     void* to = reinterpret_cast<void*>(recv->to);
     const void* from = reinterpret_cast<const void*>(send->from);
-    queue_transfer({send, recv}, text("nccl transfer %d->%d %zu", send->batch->comm->rank, recv->batch->comm->rank, bytes),
-                   {{send->from, bytes, false, true}, {recv->to, bytes, true, true}}, [=] { memmove(to, from, bytes); });
+    queue_transfer(
+        {send, recv},
+        text("nccl transfer %d->%d %zu", send->batch->comm->rank, recv->batch->comm->rank, bytes),
+        {{send->from, bytes, false, true}, {recv->to, bytes, true, true}},
+        [=] { memmove(to, from, bytes); });
 }
 
 bool rooted(Kind kind) { return kind == Kind::kBroadcast || kind == Kind::kReduce; }
-bool reduces(Kind kind) { return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce; }
+bool reduces(Kind kind) {
+    return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce;
+}
 
 bool agree(const Call& a, const Call& b) {
-    return a.kind == b.kind && a.count == b.count && a.type == b.type && (!rooted(a.kind) || a.peer == b.peer) &&
+    return a.kind == b.kind && a.count == b.count && a.type == b.type &&
+           (!rooted(a.kind) || a.peer == b.peer) &&
            (!reduces(a.kind) || a.operation == b.operation);
 }
 
 // How many times `count` a rank of the collective reads and writes.
 size_t read_factor(const Call& call, int ranks) {
-    if (call.kind == Kind::kReduceScatter || call.kind == Kind::kAllToAll) return static_cast<size_t>(ranks);
+    if (call.kind == Kind::kReduceScatter || call.kind == Kind::kAllToAll)
+        return static_cast<size_t>(ranks);
     if (call.kind == Kind::kBroadcast && call.batch->comm->rank != call.peer) return 0;
     return 1;
 }
 size_t write_factor(const Call& call, int ranks) {
-    if (call.kind == Kind::kAllGather || call.kind == Kind::kAllToAll) return static_cast<size_t>(ranks);
+    if (call.kind == Kind::kAllGather || call.kind == Kind::kAllToAll)
+        return static_cast<size_t>(ranks);
     if (call.kind == Kind::kReduce && call.batch->comm->rank != call.peer) return 0;
     return 1;
 }
@@ -97,8 +112,12 @@ void move_collective(const std::vector<Call>& calls) {
     const Call& first = calls[0];
     const size_t ranks = calls.size();
     const size_t bytes = bytes_of(first);
-    auto source = [&](size_t rank, size_t part) { return reinterpret_cast<const char*>(calls[rank].from) + part * bytes; };
-    auto target = [&](size_t rank, size_t part) { return reinterpret_cast<char*>(calls[rank].to) + part * bytes; };
+    auto source = [&](size_t rank, size_t part) {
+        return reinterpret_cast<const char*>(calls[rank].from) + part * bytes;
+    };
+    auto target = [&](size_t rank, size_t part) {
+        return reinterpret_cast<char*>(calls[rank].to) + part * bytes;
+    };
     auto reduced = [&](size_t part) {
         std::vector<const void*> from;
         for (size_t rank = 0; rank < ranks; ++rank) from.push_back(source(rank, part));
@@ -115,21 +134,27 @@ void move_collective(const std::vector<Call>& calls) {
         case Kind::kReduceScatter:
             for (size_t rank = 0; rank < ranks; ++rank) results.push_back(reduced(rank));
             break;
-        case Kind::kBroadcast: results.emplace_back(source(root, 0), source(root, 0) + bytes); break;
+        case Kind::kBroadcast:
+            results.emplace_back(source(root, 0), source(root, 0) + bytes);
+            break;
         case Kind::kAllGather:
-            for (size_t rank = 0; rank < ranks; ++rank) results.emplace_back(source(rank, 0), source(rank, 0) + bytes);
+            for (size_t rank = 0; rank < ranks; ++rank)
+                results.emplace_back(source(rank, 0), source(rank, 0) + bytes);
             break;
         default:
-            for (size_t rank = 0; rank < ranks; ++rank) results.emplace_back(source(rank, 0), source(rank, 0) + bytes * ranks);
+            for (size_t rank = 0; rank < ranks; ++rank)
+                results.emplace_back(source(rank, 0), source(rank, 0) + bytes * ranks);
     }
     for (size_t rank = 0; rank < ranks; ++rank) {
         if (first.kind == Kind::kReduce && rank != root) continue;
         if (first.kind == Kind::kReduceScatter) {
             memcpy(target(rank, 0), results[rank].data(), bytes);
         } else if (first.kind == Kind::kAllGather) {
-            for (size_t part = 0; part < ranks; ++part) memcpy(target(rank, part), results[part].data(), bytes);
+            for (size_t part = 0; part < ranks; ++part)
+                memcpy(target(rank, part), results[part].data(), bytes);
         } else if (first.kind == Kind::kAllToAll) {
-            for (size_t part = 0; part < ranks; ++part) memcpy(target(rank, part), results[part].data() + rank * bytes, bytes);
+            for (size_t part = 0; part < ranks; ++part)
+                memcpy(target(rank, part), results[part].data() + rank * bytes, bytes);
         } else {
             memcpy(target(rank, 0), results[0].data(), bytes);
         }
@@ -150,7 +175,9 @@ void meet_all(const std::vector<Call*>& calls) {
         accesses.push_back({call->to, bytes_of(*call, write_factor(*call, ranks)), true, true});
         copies.push_back(*call);
     }
-    queue_transfer(calls, text("nccl %s %zu %s of %d ranks", kind_name(calls[0]->kind), calls[0]->count, type_name(calls[0]->type), ranks),
+    queue_transfer(calls,
+                   text("nccl %s %zu %s of %d ranks", kind_name(calls[0]->kind), calls[0]->count,
+                        type_name(calls[0]->type), ranks),
                    accesses, [copies] { move_collective(copies); });
 }
 
@@ -159,7 +186,8 @@ void post(Call& call) {
     Clique& clique = *comm.clique;
     if (call.kind == Kind::kSend || call.kind == Kind::kRecv) {
         const bool sends = call.kind == Kind::kSend;
-        const auto pair = sends ? std::make_pair(comm.rank, call.peer) : std::make_pair(call.peer, comm.rank);
+        const auto pair =
+            sends ? std::make_pair(comm.rank, call.peer) : std::make_pair(call.peer, comm.rank);
         auto& own = sends ? clique.sends[pair] : clique.recvs[pair];
         auto& other = sends ? clique.recvs[pair] : clique.sends[pair];
         if (other.empty()) {
@@ -177,7 +205,8 @@ void post(Call& call) {
     if (static_cast<int>(calls.size()) < clique.ranks) return;
     std::vector<Call*> all = calls;
     clique.collectives.erase(number);
-    std::sort(all.begin(), all.end(), [](Call* a, Call* b) { return a->batch->comm->rank < b->batch->comm->rank; });
+    std::sort(all.begin(), all.end(),
+              [](Call* a, Call* b) { return a->batch->comm->rank < b->batch->comm->rank; });
     meet_all(all);
 }
 
@@ -221,6 +250,33 @@ void withdraw(Clique& clique, const std::function<bool(const Call&)>& whose) {
     }
 }
 
+bool waits_for_aborted(const Comm& comm) {
+    const Clique& clique = *comm.clique;
+    auto aborted = [&](int rank) {
+        const auto& member = clique.members[static_cast<size_t>(rank)];
+        return !member || member->aborted;
+    };
+    for (const auto* queues : {&clique.sends, &clique.recvs}) {
+        for (const auto& queue : *queues) {
+            for (Call* call : queue.second) {
+                if (call->batch->comm.get() == &comm && aborted(call->peer)) return true;
+            }
+        }
+    }
+    for (const auto& collective : clique.collectives) {
+        bool ours = false;
+        std::set<int> there;
+        for (Call* call : collective.second) {
+            ours = ours || call->batch->comm.get() == &comm;
+            there.insert(call->batch->comm->rank);
+        }
+        for (int rank = 0; ours && rank < clique.ranks; ++rank) {
+            if (!there.count(rank) && aborted(rank)) return true;
+        }
+    }
+    return false;
+}
+
 std::string waiting(const Batch& batch) {
     const Comm& comm = *batch.comm;
     const Clique& clique = *comm.clique;
@@ -234,7 +290,8 @@ std::string waiting(const Batch& batch) {
         }
         if (!ours) continue;
         for (int rank = 0; rank < clique.ranks; ++rank) {
-            if (!there.count(rank)) out += text("rank %d to join %s; ", rank, kind_name(collective.second[0]->kind));
+            if (!there.count(rank))
+                out += text("rank %d to join %s; ", rank, kind_name(collective.second[0]->kind));
         }
     }
     for (const auto* queues : {&clique.sends, &clique.recvs}) {

@@ -43,7 +43,8 @@ void reduce_plain(const std::vector<const void*>& from, void* out, size_t count,
 
 }  // namespace
 
-void reduce(const std::vector<const void*>& from, void* out, size_t count, int type, int operation) {
+void reduce(const std::vector<const void*>& from, void* out, size_t count, int type,
+            int operation) {
     switch (type) {
         case kI8: return reduce_plain<int8_t>(from, out, count, operation);
         case kU8: return reduce_plain<uint8_t>(from, out, count, operation);
@@ -51,10 +52,13 @@ void reduce(const std::vector<const void*>& from, void* out, size_t count, int t
         case kU32: return reduce_plain<uint32_t>(from, out, count, operation);
         case kI64: return reduce_plain<int64_t>(from, out, count, operation);
         case kU64: return reduce_plain<uint64_t>(from, out, count, operation);
-        case kF16: return reduce_as<float, uint16_t, f16_to_f32, f32_to_f16>(from, out, count, operation);
+        case kF16:
+            return reduce_as<float, uint16_t, f16_to_f32, f32_to_f16>(from, out, count, operation);
         case kF32: return reduce_plain<float>(from, out, count, operation);
         case kF64: return reduce_plain<double>(from, out, count, operation);
-        case kBf16: return reduce_as<float, uint16_t, bf16_to_f32, f32_to_bf16>(from, out, count, operation);
+        case kBf16:
+            return reduce_as<float, uint16_t, bf16_to_f32, f32_to_bf16>(from, out, count,
+                                                                        operation);
         default: break;
     }
 }
@@ -65,7 +69,8 @@ size_t type_bytes(int type) {
 }
 
 const char* type_name(int type) {
-    constexpr const char* kNames[kTypes] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16"};
+    constexpr const char* kNames[kTypes] = {"i8",  "u8",  "i32", "u32", "i64",
+                                            "u64", "f16", "f32", "f64", "bf16"};
     return type >= 0 && type < kTypes ? kNames[type] : "unknown";
 }
 

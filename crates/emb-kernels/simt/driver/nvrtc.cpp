@@ -115,10 +115,14 @@ bool compile(Program& program, const std::string& options) {
     std::ofstream(folder + "/program.cu") << program.source;
     // In two steps: the count build compiles for the thread sanitizer, but links none.
     const std::string command =
-        compiler + " -x c++ -c -fPIC -std=c++17 -O1 -ffp-contract=off -DEMB_HOST_SIM -Wno-unknown-pragmas " SIMT_FLAGS + includes() +
-        options + " -o " + quoted(folder + "/program.o") + " " + quoted(folder + "/program.cu") + log + " && " + compiler +
-        " -shared " SIMT_LINK_FLAGS " -o " + quoted(folder + "/program.so") + " " + quoted(folder + "/program.o") + " " +
-        quoted(library) + " -Wl,-rpath," + quoted(library.substr(0, library.rfind('/'))) + log;
+        compiler +
+        " -x c++ -c -fPIC -std=c++17 -O1 -ffp-contract=off -DEMB_HOST_SIM "
+        "-Wno-unknown-pragmas " SIMT_FLAGS +
+        includes() + options + " -o " + quoted(folder + "/program.o") + " " +
+        quoted(folder + "/program.cu") + log + " && " + compiler +
+        " -shared " SIMT_LINK_FLAGS " -o " + quoted(folder + "/program.so") + " " +
+        quoted(folder + "/program.o") + " " + quoted(library) + " -Wl,-rpath," +
+        quoted(library.substr(0, library.rfind('/'))) + log;
     const int status = system(command.c_str());
     program.log = read_all(folder + "/log");
     program.image = std::string(kMark) + folder + "/program.so\n";
@@ -140,9 +144,7 @@ void* load_object(const std::string& path) {
     return object;
 }
 
-void unload_object(void* object) {
-    simt_unload(object);
-}
+void unload_object(void* object) { simt_unload(object); }
 
 }  // namespace driver
 
@@ -155,11 +157,13 @@ DRIVER_API int nvrtcVersion(int* major, int* minor) {
 }
 
 DRIVER_API const char* nvrtcGetErrorString(int result) {
-    return result == driver::kSuccess ? "NVRTC_SUCCESS" : result == driver::kCompilation ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+    return result == driver::kSuccess       ? "NVRTC_SUCCESS"
+           : result == driver::kCompilation ? "NVRTC_ERROR_COMPILATION"
+                                            : "NVRTC_ERROR";
 }
 
-DRIVER_API int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers, const char* const*,
-                                  const char* const*) {
+DRIVER_API int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers,
+                                  const char* const*, const char* const*) {
     if (!program || !source || headers) return driver::kInvalidInput;
     *program = new Program{source, "", ""};
     return driver::kSuccess;
@@ -174,7 +178,8 @@ DRIVER_API int nvrtcDestroyProgram(Program** program) {
 
 DRIVER_API int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
     if (!program) return driver::kInvalidProgram;
-    return compile(*program, driver::translated(count, options)) ? driver::kSuccess : driver::kCompilation;
+    return compile(*program, driver::translated(count, options)) ? driver::kSuccess
+                                                                 : driver::kCompilation;
 }
 
 DRIVER_API int nvrtcGetPTXSize(Program* program, size_t* bytes) {
@@ -185,7 +190,9 @@ DRIVER_API int nvrtcGetPTX(Program* program, char* image) {
     memcpy(image, program->image.c_str(), program->image.size() + 1);
     return driver::kSuccess;
 }
-DRIVER_API int nvrtcGetCUBINSize(Program* program, size_t* bytes) { return nvrtcGetPTXSize(program, bytes); }
+DRIVER_API int nvrtcGetCUBINSize(Program* program, size_t* bytes) {
+    return nvrtcGetPTXSize(program, bytes);
+}
 DRIVER_API int nvrtcGetCUBIN(Program* program, char* image) { return nvrtcGetPTX(program, image); }
 DRIVER_API int nvrtcGetProgramLogSize(Program* program, size_t* bytes) {
     *bytes = program->log.size() + 1;

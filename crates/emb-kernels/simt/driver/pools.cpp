@@ -25,7 +25,9 @@ enum { kThreshold = 4, kReservedNow = 5, kReservedHigh = 6, kUsedNow = 7, kUsedH
 
 Device* device_of(int ordinal) {
     auto& devices = state().devices;
-    return ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size() ? nullptr : devices[static_cast<size_t>(ordinal)].get();
+    return ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()
+               ? nullptr
+               : devices[static_cast<size_t>(ordinal)].get();
 }
 
 }  // namespace
@@ -60,7 +62,8 @@ DRIVER_API int cuMemPoolCreate(Pool** pool, const PoolProperties* properties) {
     Entry entry = enter_without_context();
     if (!entry) return entry.status;
     Device* device = device_of(properties->location.id);
-    if (properties->location.type != 1 || !device) return kInvalidValue;  // CU_MEM_LOCATION_TYPE_DEVICE
+    if (properties->location.type != 1 || !device)
+        return kInvalidValue;  // CU_MEM_LOCATION_TYPE_DEVICE
     *pool = new Pool(device);
     state().pools.insert(*pool);
     return kOk;

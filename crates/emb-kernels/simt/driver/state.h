@@ -65,9 +65,9 @@ struct Device {
     Pool default_pool{nullptr};
     Pool* pool = nullptr;
     std::shared_ptr<Stream> legacy;
-    std::set<Device*> peers;         // whose memory this device may touch
-    int failed = 0;                  // sticky status
-    std::set<void*> failed_comms;    // communicators whose failure lasts until they are aborted
+    std::set<Device*> peers;       // whose memory this device may touch
+    int failed = 0;                // sticky status
+    std::set<void*> failed_comms;  // communicators whose failure lasts until they are aborted
 
     int status() const { return failed ? failed : failed_comms.empty() ? kOk : kLaunchFailed; }
 };
@@ -75,7 +75,8 @@ struct Device {
 // The order of scheduling: that of creation, not of addresses, which differ from run to run.
 struct StreamOrder {
     bool operator()(const std::shared_ptr<Stream>& a, const std::shared_ptr<Stream>& b) const {
-        return a->device->ordinal != b->device->ordinal ? a->device->ordinal < b->device->ordinal : a->number < b->number;
+        return a->device->ordinal != b->device->ordinal ? a->device->ordinal < b->device->ordinal
+                                                        : a->number < b->number;
     }
 };
 
@@ -89,7 +90,8 @@ struct State {
     std::map<void*, std::shared_ptr<Event>> event_handles;
     std::set<Context*> contexts;
     std::set<Pool*> pools;
-    std::vector<std::shared_ptr<Work>> loose;  // runnable work of no stream: transfers of collectives
+    std::vector<std::shared_ptr<Work>>
+        loose;  // runnable work of no stream: transfers of collectives
     uint64_t work_numbers = 0, stream_numbers = 0, event_numbers = 0;
     uint64_t random = 0;
     uint64_t progress = 0;  // counts pieces of work done

@@ -18,7 +18,9 @@ DRIVER_API int cuStreamCreateWithPriority(void** handle, unsigned flags, int pri
     *handle = stream.get();
     return kOk;
 }
-DRIVER_API int cuStreamCreate(void** handle, unsigned flags) { return cuStreamCreateWithPriority(handle, flags, 0); }
+DRIVER_API int cuStreamCreate(void** handle, unsigned flags) {
+    return cuStreamCreateWithPriority(handle, flags, 0);
+}
 
 // Returns at once; what is queued still runs.
 DRIVER_API int cuStreamDestroy_v2(void* handle) {

@@ -41,10 +41,14 @@ bool tracing() { return file() != nullptr; }
 void trace(const char* event, const Stream* stream, const Work& work) {
     if (!file()) return;
     static uint64_t order = 0;
-    fprintf(file(), "{\"event\":\"%s\",\"order\":%llu,\"work\":%llu,\"device\":%d,\"stream\":%lld,\"what\":\"%s\",\"thread\":%d}\n",
-            event, static_cast<unsigned long long>(order++), static_cast<unsigned long long>(work.number),
+    fprintf(file(),
+            "{\"event\":\"%s\",\"order\":%llu,\"work\":%llu,\"device\":%d,\"stream\":%lld,\"what\":"
+            "\"%s\",\"thread\":%d}\n",
+            event, static_cast<unsigned long long>(order++),
+            static_cast<unsigned long long>(work.number),
             work.device ? work.device->ordinal : stream->device->ordinal,
-            stream ? static_cast<long long>(stream->number) : -1LL, escaped(work.what).c_str(), thread_number());
+            stream ? static_cast<long long>(stream->number) : -1LL, escaped(work.what).c_str(),
+            thread_number());
 }
 
 }  // namespace driver

@@ -62,7 +62,8 @@ int cuDeviceGetDefaultMemPool(void**, int);
 int cuMemPoolSetAccess(void*, const MemoryAccess*, size_t);
 int cuModuleLoadData(void**, const void*);
 int cuModuleGetFunction(void**, void*, const char*);
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   void*, void**, void**);
 int cuLaunchHostFunc(void*, void (*)(void*), void*);
 int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
@@ -96,11 +97,13 @@ int cublasLtMatmulDescCreate(void**, int, int);
 int cublasLtMatmulDescSetAttribute(void*, int, const void*, size_t);
 int cublasLtMatrixLayoutCreate(void**, int, uint64_t, uint64_t, int64_t);
 int cublasLtMatrixLayoutSetAttribute(void*, int, const void*, size_t);
-int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
-int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*, void*,
-                   void*, const void*, void*, size_t, void*);
+int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*,
+                                   int*);
+int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+                   const void*, void*, void*, void*, const void*, void*, size_t, void*);
 
-int nvrtcCreateProgram(void**, const char*, const char*, int, const char* const*, const char* const*);
+int nvrtcCreateProgram(void**, const char*, const char*, int, const char* const*,
+                       const char* const*);
 int nvrtcCompileProgram(void*, int, const char* const*);
 int nvrtcGetPTXSize(void*, size_t*);
 int nvrtcGetPTX(void*, char*);

@@ -1,4 +1,5 @@
-// Runs each test in a process of its own, since failures of a device stay and the seed is read once.
+// Runs each test in a process of its own, since failures of a device stay and the seed is read
+// once.
 #pragma once
 
 #include <sys/wait.h>
@@ -24,12 +25,12 @@ struct Ended {
 inline int failures = 0;
 
 // Fails the process of a test where it stands.
-#define REQUIRE(CONDITION)                                                              \
-    do {                                                                                \
-        if (!(CONDITION)) {                                                             \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION);     \
-            _exit(99);                                                                  \
-        }                                                                               \
+#define REQUIRE(CONDITION)                                                          \
+    do {                                                                            \
+        if (!(CONDITION)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION); \
+            _exit(99);                                                              \
+        }                                                                           \
     } while (0)
 #define OK(CALL) REQUIRE((CALL) == 0)
 
@@ -56,7 +57,8 @@ inline Ended in_process(const std::string& settings, const std::function<int()>&
     close(ends[1]);
     Ended ended{0, ""};
     char buffer[4096];
-    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) ended.said.append(buffer, static_cast<size_t>(got));
+    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+        ended.said.append(buffer, static_cast<size_t>(got));
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
@@ -73,13 +75,15 @@ inline void verdict(const char* name, bool good, const Ended& last) {
 }
 
 // The test must end with 0.
-inline void passes(const char* name, const std::string& settings, const std::function<int()>& body) {
+inline void passes(const char* name, const std::string& settings,
+                   const std::function<int()>& body) {
     const Ended ended = in_process(settings, body);
     verdict(name, ended.status == 0, ended);
 }
 
 // In how many of the seeds 1..count the process ends with 0.
-inline int passes_with_seeds(int count, const std::string& settings, const std::function<int()>& body, Ended* last) {
+inline int passes_with_seeds(int count, const std::string& settings,
+                             const std::function<int()>& body, Ended* last) {
     int passed = 0;
     for (int seed = 1; seed <= count; ++seed) {
         *last = in_process(settings + " SIMT_SEED=" + std::to_string(seed), body);
@@ -141,5 +145,6 @@ inline void* pointer(uint64_t address) { return reinterpret_cast<void*>(address)
 // y[i] = x[i] + add, of the kernels in kernels.cu.
 inline int launch_add(void* stream, uint64_t y, uint64_t x, uint32_t count, float add) {
     void* parameters[] = {&y, &x, &count, &add};
-    return cuLaunchKernel(kernel("test_add"), (count + 63) / 64, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr);
+    return cuLaunchKernel(kernel("test_add"), (count + 63) / 64, 1, 1, 64, 1, 1, 0, stream,
+                          parameters, nullptr);
 }

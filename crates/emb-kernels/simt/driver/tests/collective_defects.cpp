@@ -21,7 +21,8 @@ int short_receive() {
 int different_counts() {
     return on_ranks(3, [](RankState& rank) {
         const uint64_t x = device_memory(64);
-        OK(ncclAllReduce(pointer(x), pointer(x), rank.rank == 2 ? 7 : 8, kF32, kSum, rank.comm, rank.stream));
+        OK(ncclAllReduce(pointer(x), pointer(x), rank.rank == 2 ? 7 : 8, kF32, kSum, rank.comm,
+                         rank.stream));
         return cuStreamSynchronize(rank.stream) == 719 ? 3 : 0;
     });
 }
@@ -29,8 +30,10 @@ int different_counts() {
 int different_calls() {
     return on_ranks(2, [](RankState& rank) {
         const uint64_t x = device_memory(64);
-        if (rank.rank == 0) OK(ncclAllReduce(pointer(x), pointer(x), 8, kF32, kSum, rank.comm, rank.stream));
-        if (rank.rank == 1) OK(ncclBroadcast(pointer(x), pointer(x), 8, kF32, 0, rank.comm, rank.stream));
+        if (rank.rank == 0)
+            OK(ncclAllReduce(pointer(x), pointer(x), 8, kF32, kSum, rank.comm, rank.stream));
+        if (rank.rank == 1)
+            OK(ncclBroadcast(pointer(x), pointer(x), 8, kF32, 0, rank.comm, rank.stream));
         return cuStreamSynchronize(rank.stream) == 719 ? 3 : 0;
     });
 }
@@ -111,7 +114,8 @@ int peer_aborts() {
         const uint64_t x = device_memory(64);
         ncclAllReduce(pointer(x), pointer(x), 8, kF32, kSum, rank.comm, rank.stream);
         int result = 0;
-        for (const double end = now() + 5; result == 0 && now() < end; usleep(1000)) OK(ncclCommGetAsyncError(rank.comm, &result));
+        for (const double end = now() + 5; result == 0 && now() < end; usleep(1000))
+            OK(ncclCommGetAsyncError(rank.comm, &result));
         OK(ncclCommAbort(rank.comm));
         return cuStreamSynchronize(rank.stream) == 0 && result == 6 ? 3 : 1;
     });
@@ -142,7 +146,8 @@ int wrong_stream() {
     });
 }
 
-void reports(const char* name, const std::string& settings, const std::function<int()>& body, const char* said) {
+void reports(const char* name, const std::string& settings, const std::function<int()>& body,
+             const char* said) {
     const Ended ended = in_process(settings, body);
     verdict(name, ended.status == 3 && ended.says(said), ended);
 }
@@ -151,21 +156,27 @@ void reports(const char* name, const std::string& settings, const std::function<
 
 int main() {
     const std::string two = "SIMT_DEVICES=2";
-    reports("a receive that is one short is reported on both ranks", two, short_receive, "rank 0 sends 5 f32 to rank 1, but rank 1 receives 4 f32 from rank 0");
-    reports("different counts are reported", "SIMT_DEVICES=3", different_counts, "but rank 2 calls all-reduce of 7 f32");
+    reports("a receive that is one short is reported on both ranks", two, short_receive,
+            "rank 0 sends 5 f32 to rank 1, but rank 1 receives 4 f32 from rank 0");
+    reports("different counts are reported", "SIMT_DEVICES=3", different_counts,
+            "but rank 2 calls all-reduce of 7 f32");
     reports("different calls are reported", two, different_calls, "but rank 1 calls broadcast");
     Ended last{};
     int right = passes_with_seeds(8, two, [] { return buffer_overwritten(true); }, &last);
     verdict("a buffer changed in order after the group is right", right == 8, last);
     right = passes_with_seeds(8, two, [] { return buffer_overwritten(false); }, &last);
     printf("       changed without order: right in %d of 8 seeds\n", right);
-    verdict("a buffer changed after the group without order gives wrong data in most seeds", right <= 4, last);
+    verdict("a buffer changed after the group without order gives wrong data in most seeds",
+            right <= 4, last);
     right = passes_with_seeds(8, two, buffer_freed, &last);
     printf("       freed without order: passes in %d of 8 seeds\n", right);
     verdict("a buffer freed before the transfer is reported in most seeds", right <= 4, last);
-    reports("sends and receives outside of a group wait for ever, and an abort ends them", two, receive_outside, "aborted with operations pending");
-    reports("a rank that never comes does not end the process, and an abort releases the waiting thread", two + " SIMT_STALL_SECONDS=0", never_joined,
-            "waits for rank 1 to join all-reduce");
+    reports("sends and receives outside of a group wait for ever, and an abort ends them", two,
+            receive_outside, "aborted with operations pending");
+    reports(
+        "a rank that never comes does not end the process, and an abort releases the waiting "
+        "thread",
+        two + " SIMT_STALL_SECONDS=0", never_joined, "waits for rank 1 to join all-reduce");
     reports("peers learn of an abort", two, peer_aborts, "");
     reports("two ranks on one device are refused", two, same_device, "are both on device 0");
     reports("a stream of another device is refused", two, wrong_stream, "the stream is of device");

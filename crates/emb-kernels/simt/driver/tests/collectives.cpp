@@ -11,7 +11,8 @@ constexpr size_t kCount = 10;
 template <typename T>
 std::vector<T> values_of(int rank, size_t count) {
     std::vector<T> out(count);
-    for (size_t i = 0; i < count; ++i) out[i] = static_cast<T>((i * 7 + static_cast<size_t>(rank) * 3) % 5 + 1);
+    for (size_t i = 0; i < count; ++i)
+        out[i] = static_cast<T>((i * 7 + static_cast<size_t>(rank) * 3) % 5 + 1);
     return out;
 }
 
@@ -23,7 +24,10 @@ T expected(int operation, size_t i) {
         if (rank == 0) {
             total = x;
         } else {
-            total = operation == kProd ? total * x : operation == kMax ? std::max(total, x) : operation == kMin ? std::min(total, x) : total + x;
+            total = operation == kProd  ? total * x
+                    : operation == kMax ? std::max(total, x)
+                    : operation == kMin ? std::min(total, x)
+                                        : total + x;
         }
     }
     if (operation == kAvg) total /= kRanks;
@@ -36,11 +40,13 @@ int all_reduces(RankState& rank, int type) {
         const uint64_t x = upload(values_of<T>(rank.rank, kCount));
         const uint64_t y = device_memory(kCount * sizeof(T));
         OK(ncclAllReduce(pointer(x), pointer(y), kCount, type, operation, rank.comm, rank.stream));
-        OK(ncclAllReduce(pointer(x), pointer(x), kCount, type, operation, rank.comm, rank.stream));  // in place
+        OK(ncclAllReduce(pointer(x), pointer(x), kCount, type, operation, rank.comm,
+                         rank.stream));  // in place
         OK(cuStreamSynchronize(rank.stream));
         const auto got = download<T>(y, kCount), in_place = download<T>(x, kCount);
         for (size_t i = 0; i < kCount; ++i) {
-            REQUIRE(std::fabs(static_cast<double>(got[i]) - static_cast<double>(expected<T>(operation, i))) < 1e-6);
+            REQUIRE(std::fabs(static_cast<double>(got[i]) -
+                              static_cast<double>(expected<T>(operation, i))) < 1e-6);
             REQUIRE(got[i] == in_place[i]);
         }
     }
@@ -59,9 +65,11 @@ int half_sums(RankState& rank, int type) {
 
 int every_type() {
     return on_ranks(kRanks, [](RankState& rank) {
-        return all_reduces<float>(rank, kF32) | all_reduces<double>(rank, kF64) | all_reduces<int8_t>(rank, kI8) |
-               all_reduces<uint8_t>(rank, kU8) | all_reduces<int32_t>(rank, kI32) | all_reduces<uint32_t>(rank, kU32) |
-               all_reduces<int64_t>(rank, kI64) | all_reduces<uint64_t>(rank, kU64) | half_sums(rank, kF16) | half_sums(rank, kBf16);
+        return all_reduces<float>(rank, kF32) | all_reduces<double>(rank, kF64) |
+               all_reduces<int8_t>(rank, kI8) | all_reduces<uint8_t>(rank, kU8) |
+               all_reduces<int32_t>(rank, kI32) | all_reduces<uint32_t>(rank, kU32) |
+               all_reduces<int64_t>(rank, kI64) | all_reduces<uint64_t>(rank, kU64) |
+               half_sums(rank, kF16) | half_sums(rank, kBf16);
     });
 }
 
@@ -71,10 +79,14 @@ int others() {
         const uint64_t x = upload(own), y = device_memory(kRanks * 2 * 4);
         OK(ncclReduceScatter(pointer(x), pointer(y), 2, kF32, kSum, rank.comm, rank.stream));
         OK(cuStreamSynchronize(rank.stream));
-        for (size_t i = 0; i < 2; ++i) REQUIRE(download<float>(y, 2)[i] == expected<float>(kSum, static_cast<size_t>(rank.rank) * 2 + i));
+        for (size_t i = 0; i < 2; ++i)
+            REQUIRE(download<float>(y, 2)[i] ==
+                    expected<float>(kSum, static_cast<size_t>(rank.rank) * 2 + i));
         OK(ncclAllGather(pointer(x), pointer(y), 2, kF32, rank.comm, rank.stream));
         OK(cuStreamSynchronize(rank.stream));
-        for (size_t i = 0; i < kRanks * 2; ++i) REQUIRE(download<float>(y, kRanks * 2)[i] == values_of<float>(static_cast<int>(i / 2), 2)[i % 2]);
+        for (size_t i = 0; i < kRanks * 2; ++i)
+            REQUIRE(download<float>(y, kRanks * 2)[i] ==
+                    values_of<float>(static_cast<int>(i / 2), 2)[i % 2]);
         OK(ncclBroadcast(pointer(x), pointer(y), 4, kF32, 1, rank.comm, rank.stream));
         OK(cuStreamSynchronize(rank.stream));
         REQUIRE(download<float>(y, 4) == values_of<float>(1, 4));
@@ -92,15 +104,19 @@ size_t sent(int from, int to) { return static_cast<size_t>((from + to) % 3); }
 int all_to_all() {
     return on_ranks(kRanks, [](RankState& rank) {
         std::vector<uint32_t> data;
-        for (int to = 0; to < kRanks; ++to) data.insert(data.end(), sent(rank.rank, to), static_cast<uint32_t>(rank.rank * 10 + to));
+        for (int to = 0; to < kRanks; ++to)
+            data.insert(data.end(), sent(rank.rank, to),
+                        static_cast<uint32_t>(rank.rank * 10 + to));
         data.push_back(0);
         const uint64_t x = upload(data), y = device_memory(64), z = device_memory(64);
         for (uint64_t target : {y, z}) {
             size_t at_send = 0, at_recv = 0;
             OK(ncclGroupStart());
             for (int peer = 0; peer < kRanks; ++peer) {
-                OK(ncclSend(pointer(x + at_send * 4), sent(rank.rank, peer), kU32, peer, rank.comm, rank.stream));
-                OK(ncclRecv(pointer(target + at_recv * 4), sent(peer, rank.rank), kU32, peer, rank.comm, rank.stream));
+                OK(ncclSend(pointer(x + at_send * 4), sent(rank.rank, peer), kU32, peer, rank.comm,
+                            rank.stream));
+                OK(ncclRecv(pointer(target + at_recv * 4), sent(peer, rank.rank), kU32, peer,
+                            rank.comm, rank.stream));
                 at_send += sent(rank.rank, peer);
                 at_recv += sent(peer, rank.rank);
             }
@@ -111,7 +127,8 @@ int all_to_all() {
             const auto got = download<uint32_t>(target, 16);
             size_t at = 0;
             for (int from = 0; from < kRanks; ++from) {
-                for (size_t i = 0; i < sent(from, rank.rank); ++i) REQUIRE(got[at++] == static_cast<uint32_t>(from * 10 + rank.rank));
+                for (size_t i = 0; i < sent(from, rank.rank); ++i)
+                    REQUIRE(got[at++] == static_cast<uint32_t>(from * 10 + rank.rank));
             }
         }
         OK(ncclCommDestroy(rank.comm));
@@ -154,7 +171,9 @@ int one_thread() {
     }
     OK(ncclGroupEnd());
     OK(ncclGroupStart());
-    for (int rank = 0; rank < 2; ++rank) OK(ncclAllReduce(pointer(x[rank]), pointer(x[rank]), 4, kF32, kSum, comms[rank], streams[rank]));
+    for (int rank = 0; rank < 2; ++rank)
+        OK(ncclAllReduce(pointer(x[rank]), pointer(x[rank]), 4, kF32, kSum, comms[rank],
+                         streams[rank]));
     OK(ncclGroupEnd());
     OK(cuStreamSynchronize(streams[1]));
     use_device(0);
@@ -186,13 +205,16 @@ int polled_init() {
 }  // namespace
 
 int main() {
-    passes("all-reduce of every type and operation equals a plain loop, also in place", "SIMT_DEVICES=3", every_type);
-    passes("reduce-scatter, all-gather, broadcast and reduce equal plain loops", "SIMT_DEVICES=3", others);
+    passes("all-reduce of every type and operation equals a plain loop, also in place",
+           "SIMT_DEVICES=3", every_type);
+    passes("reduce-scatter, all-gather, broadcast and reduce equal plain loops", "SIMT_DEVICES=3",
+           others);
     Ended last{};
     int right = passes_with_seeds(6, "SIMT_DEVICES=3", all_to_all, &last);
     verdict("an uneven all-to-all is right in every seed", right == 6, last);
     passes("a split has the ranks of its color in the order of keys", "SIMT_DEVICES=4", split);
     passes("one thread makes all ranks in a group", "SIMT_DEVICES=2", one_thread);
-    passes("a communicator that does not block is in progress until all ranks came", "SIMT_DEVICES=2", polled_init);
+    passes("a communicator that does not block is in progress until all ranks came",
+           "SIMT_DEVICES=2", polled_init);
     return finish();
 }

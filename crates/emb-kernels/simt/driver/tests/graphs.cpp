@@ -26,7 +26,8 @@ int replay() {
     void* second = new_stream();
     std::vector<std::vector<float>> results[2];
     for (int captured = 0; captured < 2; ++captured) {
-        const uint64_t x = upload(std::vector<float>(kCount, 0.5f)), y = device_memory(256), z = device_memory(256);
+        const uint64_t x = upload(std::vector<float>(kCount, 0.5f)), y = device_memory(256),
+                       z = device_memory(256);
         if (captured) {
             void* graph = nullptr;
             void* executable = nullptr;
@@ -43,7 +44,8 @@ int replay() {
             for (int i = 0; i < 3; ++i) forked_work(first, second, x, y, z, true);
             OK(cuStreamSynchronize(first));
         }
-        results[captured] = {download<float>(x, kCount), download<float>(y, kCount), download<float>(z, kCount)};
+        results[captured] = {download<float>(x, kCount), download<float>(y, kCount),
+                             download<float>(z, kCount)};
     }
     REQUIRE(results[0][0][0] == 33.5f);
     return results[0] == results[1] ? 0 : 1;
@@ -120,12 +122,15 @@ int freed_before_launch() {
 int main() {
     Ended last{};
     const int right = passes_with_seeds(8, "", replay, &last);
-    verdict("a graph with a fork and a join replays as eager work runs, in every seed", right == 8, last);
-    passes("copies and fills are captured, and read what is there at the launch", "", copies_and_fills);
+    verdict("a graph with a fork and a join replays as eager work runs, in every seed", right == 8,
+            last);
+    passes("copies and fills are captured, and read what is there at the launch", "",
+           copies_and_fills);
     passes("a capture that is not joined is refused", "", unjoined);
     passes("a capture does not survive a synchronisation", "", synchronised);
     passes("a capture does not wait for events from outside", "", outside_event);
     last = in_process("", freed_before_launch);
-    verdict("a graph on freed memory is refused", last.status == 3 && last.says("graph: kernel test_add: a parameter"), last);
+    verdict("a graph on freed memory is refused",
+            last.status == 3 && last.says("graph: kernel test_add: a parameter"), last);
     return finish();
 }

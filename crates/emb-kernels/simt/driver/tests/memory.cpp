@@ -81,7 +81,8 @@ int kernel_uses_freed() {
 // A descriptor in device memory leads a kernel to memory that was freed.
 int kernel_follows_freed() {
     use_device(0);
-    uint64_t x = device_memory(256), list = upload(std::vector<uint64_t>(1, x)), y = device_memory(4);
+    uint64_t x = device_memory(256), list = upload(std::vector<uint64_t>(1, x)),
+             y = device_memory(4);
     OK(cuMemFree_v2(x));
     void* parameters[] = {&y, &list};
     OK(cuLaunchKernel(kernel("test_follow"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
@@ -148,35 +149,51 @@ int peer_copy() {
     void* stream = new_stream();
     const uint64_t y = device_memory(256);
     OK(cuMemcpyPeerAsync(y, one, x, zero, 256, stream));
-    return download<float>(y, 1)[0] != 3.0f && cuStreamSynchronize(stream) == 0 && download<float>(y, 1)[0] == 3.0f ? 0 : 1;
+    return download<float>(y, 1)[0] != 3.0f && cuStreamSynchronize(stream) == 0 &&
+                   download<float>(y, 1)[0] == 3.0f
+               ? 0
+               : 1;
 }
 
 }  // namespace
 
 int main() {
-    passes("allocations count against their device until the free has run", "SIMT_DEVICES=2", accounting);
+    passes("allocations count against their device until the free has run", "SIMT_DEVICES=2",
+           accounting);
     passes("queued frees come before out of memory", "SIMT_MEMORY=1048576", limit);
     passes("a table of 256 GiB costs what is touched", "SIMT_MEMORY=1099511627776", sparse);
     passes("fresh memory is poisoned", "", poisoned);
     passes("clearing keeps the edges", "", unaligned_clear);
     Ended ended = in_process("", kernel_uses_freed);
-    verdict("a kernel on freed memory is refused", ended.status == (700 & 255) && ended.says("of freed allocation 1 (256 bytes of device 0)"), ended);
+    verdict(
+        "a kernel on freed memory is refused",
+        ended.status == (700 & 255) && ended.says("of freed allocation 1 (256 bytes of device 0)"),
+        ended);
     ended = in_process("", kernel_follows_freed);
-    verdict("a kernel that is led to freed memory ends the process, named", ended.status != 0 && (ended.says("kernel test_follow touches") || ended.says("heap-use-after-free") || ended.says("SEGV")), ended);
+    verdict("a kernel that is led to freed memory ends the process, named",
+            ended.status != 0 && (ended.says("kernel test_follow touches") ||
+                                  ended.says("heap-use-after-free") || ended.says("SEGV")),
+            ended);
     ended = in_process("SIMT_DEVICES=2", peer_by_descriptor);
 #if !defined(__SANITIZE_THREAD__)
-    verdict("a descriptor of another device's memory is refused", ended.status == 3 && ended.says("word 0 of allocation 2"), ended);
+    verdict("a descriptor of another device's memory is refused",
+            ended.status == 3 && ended.says("word 0 of allocation 2"), ended);
 #endif
     ended = in_process("", copy_too_long);
-    verdict("a copy past the end is refused at the call", ended.status == 1 && ended.says("past the end of allocation 1"), ended);
+    verdict("a copy past the end is refused at the call",
+            ended.status == 1 && ended.says("past the end of allocation 1"), ended);
     ended = in_process("", freed_twice);
-    verdict("a second free is refused", ended.status == 1 && ended.says("freed allocation 1"), ended);
+    verdict("a second free is refused", ended.status == 1 && ended.says("freed allocation 1"),
+            ended);
     ended = in_process("SIMT_DEVICES=2", [] { return peer(false, false); });
-    verdict("use without peer access fails and stays", ended.status == 1 && ended.says("device 1 has no peer access to device 0"), ended);
+    verdict("use without peer access fails and stays",
+            ended.status == 1 && ended.says("device 1 has no peer access to device 0"), ended);
     passes("use with peer access is right", "SIMT_DEVICES=2", [] { return peer(true, false); });
-    passes("memory of a pool is opened by the pool", "SIMT_DEVICES=2", [] { return peer(true, true); });
+    passes("memory of a pool is opened by the pool", "SIMT_DEVICES=2",
+           [] { return peer(true, true); });
     ended = in_process("SIMT_DEVICES=2", [] { return peer(false, true); });
-    verdict("memory of a pool that is not opened is refused", ended.status == 1 && ended.says("cuMemPoolSetAccess"), ended);
+    verdict("memory of a pool that is not opened is refused",
+            ended.status == 1 && ended.says("cuMemPoolSetAccess"), ended);
     passes("peer copies need no peer access", "SIMT_DEVICES=2", peer_copy);
     return finish();
 }

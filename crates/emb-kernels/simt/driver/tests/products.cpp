@@ -7,7 +7,14 @@ namespace {
 
 enum { kF32 = 0, kF16 = 2, kBf16 = 14 };
 enum { kExact = 68, kFastBf16 = 75, kFastTf32 = 77 };
-enum { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kAuxPointer = 11, kAuxLeading = 12 };
+enum {
+    kTransposeA = 3,
+    kTransposeB = 4,
+    kEpilogue = 7,
+    kBiasPointer = 8,
+    kAuxPointer = 11,
+    kAuxLeading = 12
+};
 constexpr size_t kM = 5, kN = 4, kK = 3;
 
 float value(size_t i) { return static_cast<float>(static_cast<int>(i * 37 % 19) - 9) / 7.0f; }
@@ -35,7 +42,8 @@ struct Description {
 };
 
 // D = alpha A B + beta C of [kM, kK] and [kK, kN] by columns, or transposed.
-std::vector<float> run(const Description& description, bool ta, bool tb, uint64_t a, uint64_t b, float alpha, float beta) {
+std::vector<float> run(const Description& description, bool ta, bool tb, uint64_t a, uint64_t b,
+                       float alpha, float beta) {
     void* blas = nullptr;
     OK(cublasLtCreate(&blas));
     void* la = ta ? layout(kF32, kK, kM) : layout(kF32, kM, kK);
@@ -44,9 +52,11 @@ std::vector<float> run(const Description& description, bool ta, bool tb, uint64_
     const uint64_t d = upload(values(kM * kN));
     Heuristic found{};
     int count = 0;
-    OK(cublasLtMatmulAlgoGetHeuristic(blas, description.handle, la, lb, ld, ld, nullptr, 1, &found, &count));
+    OK(cublasLtMatmulAlgoGetHeuristic(blas, description.handle, la, lb, ld, ld, nullptr, 1, &found,
+                                      &count));
     REQUIRE(count == 1 && found.status == 0);
-    OK(cublasLtMatmul(blas, description.handle, &alpha, pointer(a), la, pointer(b), lb, &beta, pointer(d), ld, pointer(d), ld, found.algorithm, nullptr, 0, nullptr));
+    OK(cublasLtMatmul(blas, description.handle, &alpha, pointer(a), la, pointer(b), lb, &beta,
+                      pointer(d), ld, pointer(d), ld, found.algorithm, nullptr, 0, nullptr));
     OK(cuStreamSynchronize(nullptr));
     return download<float>(d, kM * kN);
 }
@@ -70,8 +80,11 @@ int transposes() {
             for (size_t i = 0; i < kM; ++i) {
                 for (size_t j = 0; j < kN; ++j) {
                     double sum = 0;
-                    for (size_t k = 0; k < kK; ++k) sum += static_cast<double>(value(ta ? i * kK + k : k * kM + i)) * value(tb ? k * kN + j : j * kK + k);
-                    REQUIRE(got[j * kM + i] == static_cast<float>(2.0 * sum + 0.5 * value(j * kM + i)));
+                    for (size_t k = 0; k < kK; ++k)
+                        sum += static_cast<double>(value(ta ? i * kK + k : k * kM + i)) *
+                               value(tb ? k * kN + j : j * kK + k);
+                    REQUIRE(got[j * kM + i] ==
+                            static_cast<float>(2.0 * sum + 0.5 * value(j * kM + i)));
                 }
             }
         }
@@ -84,7 +97,8 @@ int roundings() {
     const uint64_t a = upload(values(kM * kK)), b = upload(values(kK * kN));
     const auto got = run(Description(kFastBf16), false, false, a, b, 1.0f, 0.0f);
     double sum = 0;
-    for (size_t k = 0; k < kK; ++k) sum += static_cast<double>(bf16(value(k * kM))) * bf16(value(k));
+    for (size_t k = 0; k < kK; ++k)
+        sum += static_cast<double>(bf16(value(k * kM))) * bf16(value(k));
     REQUIRE(got[0] == static_cast<float>(sum));
     const auto exact = run(Description(kExact), false, false, a, b, 1.0f, 0.0f);
     const auto tf32 = run(Description(kFastTf32), false, false, a, b, 1.0f, 0.0f);
@@ -95,14 +109,21 @@ int roundings() {
 // Bias and ReLU forward with the mask kept, then the gradient through the mask with its bias sums.
 int epilogues() {
     use_device(0);
-    const uint64_t a = upload(values(kM * kK)), b = upload(values(kK * kN)), bias = upload(values(kM)), aux = device_memory(16 * kN);
+    const uint64_t a = upload(values(kM * kK)), b = upload(values(kK * kN)),
+                   bias = upload(values(kM)), aux = device_memory(16 * kN);
     const auto plain = run(Description(kExact), false, false, a, b, 1.0f, 0.0f);
     Description forward(kExact);
-    forward.set(kEpilogue, 134u).set(kBiasPointer, bias).set(kAuxPointer, aux).set(kAuxLeading, int64_t{128});
+    forward.set(kEpilogue, 134u)
+        .set(kBiasPointer, bias)
+        .set(kAuxPointer, aux)
+        .set(kAuxLeading, int64_t{128});
     const auto active = run(forward, false, false, a, b, 1.0f, 0.0f);
     Description backward(kExact);
     const uint64_t sums = device_memory(kM * 4);
-    backward.set(kEpilogue, 152u).set(kBiasPointer, sums).set(kAuxPointer, aux).set(kAuxLeading, int64_t{128});
+    backward.set(kEpilogue, 152u)
+        .set(kBiasPointer, sums)
+        .set(kAuxPointer, aux)
+        .set(kAuxLeading, int64_t{128});
     const auto gradient = run(backward, false, false, a, b, 1.0f, 0.0f);
     const auto got_sums = download<float>(sums, kM);
     int zeros = 0;
@@ -130,10 +151,13 @@ int small_output() {
     void* blas = nullptr;
     OK(cublasLtCreate(&blas));
     Description description(kExact);
-    const uint64_t a = device_memory(kM * kK * 4), b = device_memory(kK * kN * 4), d = device_memory(kM * kN * 4 - 4);
+    const uint64_t a = device_memory(kM * kK * 4), b = device_memory(kK * kN * 4),
+                   d = device_memory(kM * kN * 4 - 4);
     void* ld = layout(kF32, kM, kN);
     const float one = 1, zero = 0;
-    OK(cublasLtMatmul(blas, description.handle, &one, pointer(a), layout(kF32, kM, kK), pointer(b), layout(kF32, kK, kN), &zero, pointer(d), ld, pointer(d), ld, nullptr, nullptr, 0, nullptr));
+    OK(cublasLtMatmul(blas, description.handle, &one, pointer(a), layout(kF32, kM, kK), pointer(b),
+                      layout(kF32, kK, kN), &zero, pointer(d), ld, pointer(d), ld, nullptr, nullptr,
+                      0, nullptr));
     return cuStreamSynchronize(nullptr) == 700 ? 3 : 0;
 }
 
@@ -171,7 +195,8 @@ int compiled() {
 
 int not_compiled() {
     void* program = nullptr;
-    OK(nvrtcCreateProgram(&program, "extern \"C\" __global__ void broken(", nullptr, 0, nullptr, nullptr));
+    OK(nvrtcCreateProgram(&program, "extern \"C\" __global__ void broken(", nullptr, 0, nullptr,
+                          nullptr));
     REQUIRE(nvrtcCompileProgram(program, 0, nullptr) == 6);
     size_t bytes = 0;
     nvrtcGetProgramLogSize(program, &bytes);
@@ -187,7 +212,8 @@ int main() {
     passes("fast products round their inputs", "", roundings);
     passes("epilogues equal plain loops", "", epilogues);
     const Ended ended = in_process("", small_output);
-    verdict("an output that is too small is refused", ended.status == 3 && ended.says("past the end"), ended);
+    verdict("an output that is too small is refused",
+            ended.status == 3 && ended.says("past the end"), ended);
     passes("a kernel compiled at run time runs", "", compiled);
     passes("a kernel that does not compile has a log", "", not_compiled);
     return finish();

@@ -9,7 +9,8 @@ namespace {
 
 std::string temporary(const char* name) {
     const char* base = getenv("TMPDIR");
-    return std::string(base && *base ? base : "/tmp") + "/simt-driver-" + std::to_string(getpid()) + "-" + name;
+    return std::string(base && *base ? base : "/tmp") + "/simt-driver-" + std::to_string(getpid()) +
+           "-" + name;
 }
 
 std::string read_and_remove(const std::string& path) {
@@ -45,9 +46,12 @@ void check_trace() {
     const std::string path = temporary("trace");
     const Ended ended = in_process("SIMT_TRACE=" + path, work_and_exit);
     const std::string trace = read_and_remove(path);
-    const size_t queued = position(trace, "enqueue", "\"what\":\"kernel test_add\""), filled = position(trace, "run", "\"what\":\"fill 256\"");
+    const size_t queued = position(trace, "enqueue", "\"what\":\"kernel test_add\""),
+                 filled = position(trace, "run", "\"what\":\"fill 256\"");
     const size_t ran = position(trace, "run", "\"stream\":1,\"what\":\"kernel test_add\"");
-    verdict("the trace has what is queued, then what runs, in order", ended.status == 0 && queued < filled && filled < ran && ran != std::string::npos, ended);
+    verdict("the trace has what is queued, then what runs, in order",
+            ended.status == 0 && queued < filled && filled < ran && ran != std::string::npos,
+            ended);
 }
 
 void check_counts() {
@@ -55,9 +59,12 @@ void check_counts() {
     const Ended ended = in_process("SIMT_COUNT=" + path, work_and_exit);
     const std::string counts = read_and_remove(path);
     const bool counted = counts.find("\"counted\":true") != std::string::npos;
-    const char* want = counted ? "\"test_add\":{\"launches\":2,\"read_bytes\":480,\"written_bytes\":480}"
-                               : "\"test_add\":{\"launches\":2,\"read_bytes\":0,\"written_bytes\":0}";
-    verdict("launches and bytes are written by kernel", ended.status == 0 && counts.find(want) != std::string::npos, Ended{ended.status, ended.said + counts});
+    const char* want =
+        counted ? "\"test_add\":{\"launches\":2,\"read_bytes\":480,\"written_bytes\":480}"
+                : "\"test_add\":{\"launches\":2,\"read_bytes\":0,\"written_bytes\":0}";
+    verdict("launches and bytes are written by kernel",
+            ended.status == 0 && counts.find(want) != std::string::npos,
+            Ended{ended.status, ended.said + counts});
 }
 
 // Ranks that compute, exchange and free at their own pace; every step's sum is known.

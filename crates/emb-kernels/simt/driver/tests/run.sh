@@ -20,19 +20,24 @@ seconds() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to -
 failures=0
 run_flavour() {
     local flavour=$1 folder source name program start built sanitize=""
-    EMB_EXTRA_KERNELS="$tests/kernels.cu" "$driver/build.sh" "$out" "$flavour" >"$out/$flavour.log" 2>&1
+    EMB_KERNEL_FILES="$tests/kernels.cu" "$driver/build.sh" "$out" "$flavour" \
+        >"$out/$flavour.log" 2>&1
     case $? in
     0) folder=$(tail -n 1 "$out/$flavour.log") ;;
     3) cat "$out/$flavour.log" && return ;;
     *) cat "$out/$flavour.log" && failures=$((failures + 1)) && return ;;
     esac
-    case $flavour in asan) sanitize="-fsanitize=address,undefined" ;; tsan) sanitize="-fsanitize=thread" ;; esac
+    case $flavour in
+    asan) sanitize="-fsanitize=address,undefined" ;;
+    tsan) sanitize="-fsanitize=thread" ;;
+    esac
     for source in "$tests"/*.cpp; do
         name=$(basename "$source" .cpp)
         case $name in *"$part"*) ;; *) continue ;; esac
         program="$folder/test_$name"
         start=$EPOCHREALTIME
-        if [ ! -e "$program" ] || [ "$source" -nt "$program" ] || [ "$tests/check.h" -nt "$program" ] || [ "$tests/api.h" -nt "$program" ]; then
+        if [ ! -e "$program" ] ||
+            [ -n "$(find "$source" "$tests"/*.h -newer "$program" -print -quit)" ]; then
             # shellcheck disable=SC2086
             if ! "$cxx" -std=c++17 -g -O1 -Wall -Wextra $sanitize "$source" -o "$program" \
                 "$folder/libsimt_driver.so" -Wl,-rpath,"$folder" -pthread; then
@@ -45,7 +50,8 @@ run_flavour() {
         if SIMT_INCLUDE="$simt:$driver/../../cuda" ASAN_OPTIONS=detect_leaks=0 \
             TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0:die_after_fork=0 \
             "$program" >"$program.log" 2>&1; then
-            row "$name" "$flavour" "$built" "$(seconds "$start")" "ok: $(grep -c '^ok' "$program.log") claims"
+            row "$name" "$flavour" "$built" "$(seconds "$start")" \
+                "ok: $(grep -c '^ok' "$program.log") claims"
         else
             row "$name" "$flavour" "$built" "$(seconds "$start")" FAILED
             failures=$((failures + 1))

@@ -130,8 +130,10 @@ int main() {
     verdict("a forgotten wait gives wrong data in most seeds", right <= 5, last);
     right = passes_with_seeds(4, "SIMT_STREAMS=eager", [] { return two_streams(false); }, &last);
     verdict("eager streams hide the forgotten wait", right == 4, last);
-    verdict("pinned memory is read when the copy runs", in_process("", [] { return pinned(false); }).status == 1, last);
-    passes("pinned memory may change after the stream was waited for", "", [] { return pinned(true); });
+    verdict("pinned memory is read when the copy runs",
+            in_process("", [] { return pinned(false); }).status == 1, last);
+    passes("pinned memory may change after the stream was waited for", "",
+           [] { return pinned(true); });
     passes("pageable memory is read at the call", "", pageable);
     right = passes_with_seeds(8, "", recorded_again, &last);
     verdict("a wait keeps the recording it was called for", right == 8, last);
