@@ -11,28 +11,29 @@ template <int kWidth, typename Rule>
 __device__ __forceinline__ void step(const Rule& rule, uint32_t slots, float* parameter, float* state,
                                      const float* __restrict__ gradient, uint64_t len,
                                      uint64_t first) {
+    constexpr int kSlots = int(Rule::kElementSlots);
     // One more than the rule has, so that it is never empty.
-    Pack<kWidth> kept[Rule::kElementSlots + 1] = {};
+    Pack<kWidth> kept[kSlots + 1] = {};
     auto weights = read_pack<kWidth>(parameter + first);
     const auto gradients = read_pack<kWidth>(gradient + first);
 #pragma unroll
-    for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) {
-        if (slot < slots) kept[slot] = read_pack<kWidth>(state + slot * len + first);
+    for (int slot = 0; slot < kSlots; ++slot) {
+        if (slot < int(slots)) kept[slot] = read_pack<kWidth>(state + slot * len + first);
     }
     const typename Rule::Row row = rule.row(nullptr, 0.0);
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
-        float mine[Rule::kElementSlots + 1];
+        float mine[kSlots + 1];
 #pragma unroll
-        for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) mine[slot] = kept[slot].at[k];
+        for (int slot = 0; slot < kSlots; ++slot) mine[slot] = kept[slot].at[k];
         weights.at[k] = rule.element(row, weights.at[k], gradients.at[k], mine);
 #pragma unroll
-        for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) kept[slot].at[k] = mine[slot];
+        for (int slot = 0; slot < kSlots; ++slot) kept[slot].at[k] = mine[slot];
     }
     write_pack(parameter + first, weights);
 #pragma unroll
-    for (uint32_t slot = 0; slot < Rule::kElementSlots; ++slot) {
-        if (slot < slots) write_pack(state + slot * len + first, kept[slot]);
+    for (int slot = 0; slot < kSlots; ++slot) {
+        if (slot < int(slots)) write_pack(state + slot * len + first, kept[slot]);
     }
 }
 
@@ -63,7 +64,8 @@ __device__ __forceinline__ void all(const Rule& rule, uint32_t slots, float* par
 //
 // Grid and block: any, all of it along x; 256 threads and enough blocks to fill the device. Reads
 // 8 + 4 * slots and writes 4 + 4 * slots bytes an element. 2 + slots reads of 16 bytes in flight a
-// thread where parameter, gradient and every slot lie on 16 bytes, else of 4.
+// thread where parameter, gradient and every slot lie on 16 bytes, else of 4. 26 (sgd) and 44
+// registers.
 EMB_DENSE_UPDATE(sgd, Sgd)
 EMB_DENSE_UPDATE(adagrad, AdaGrad)
 EMB_DENSE_UPDATE(adam, Adam)

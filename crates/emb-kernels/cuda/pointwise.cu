@@ -1,4 +1,5 @@
-// Bias, activation and their gradients; fill; add. All are limited by memory.
+// Bias, activation and their gradients; fill; add. All are limited by memory. Registers here and in
+// the other files are those of sm_90.
 #include "column_sums.cuh"
 #include "elements.cuh"
 
@@ -17,7 +18,7 @@ __device__ __forceinline__ float activate(float x, uint32_t activation) {
 //
 // Grid and block: any, x along the columns and y along the rows; 256 threads and enough blocks to
 // fill the device. Reads and writes 4 bytes an element; the bias stays in the caches. 16 bytes of
-// each operand in flight a thread. 32 registers.
+// each operand in flight a thread. 28 registers.
 extern "C" __global__ void __launch_bounds__(256)
     emb_bias_activation(float* x, uint64_t stride, uint64_t rows, uint64_t cols,
                         const float* __restrict__ bias, uint32_t activation) {
@@ -39,8 +40,9 @@ EMB_KERNEL(emb_bias_activation)
 // The gradient of a linear layer's bias: column sums, first stage (see column_sums.cuh).
 //
 // Grid: [ceil(rows / 256), ceil(cols / 32)] or less; block [32, 8]; 32 KiB of shared memory. Reads
-// 4 bytes an element, writes 4 bytes for 256. 8 reads of 4 bytes in flight a thread. 32 registers.
-extern "C" __global__ void __launch_bounds__(256)
+// 4 bytes an element, writes 4 bytes for 256 rows of a column. 8 reads of 4 bytes in flight a thread.
+// 40 registers.
+extern "C" __global__ void __launch_bounds__(256, 4)
     emb_column_sums(const float* __restrict__ x, uint64_t stride, uint64_t rows, uint64_t cols,
                     float* __restrict__ partials) {
     emb::column_partials<8>(
@@ -53,8 +55,8 @@ EMB_KERNEL(emb_column_sums)
 // first stage, in the same pass.
 //
 // Grid, block and shared memory as emb_column_sums. Reads 8 and writes 4 bytes an element, and
-// writes 4 bytes for 256. 16 reads of 4 bytes in flight a thread. 40 registers.
-extern "C" __global__ void __launch_bounds__(256)
+// writes 4 bytes for 256 rows of a column. 16 reads of 4 bytes in flight a thread. 43 registers.
+extern "C" __global__ void __launch_bounds__(256, 4)
     emb_relu_backward(const float* __restrict__ y, uint64_t y_stride, float* __restrict__ gradient,
                       uint64_t stride, uint64_t rows, uint64_t cols, float* __restrict__ partials) {
     emb::column_partials<8>(
@@ -74,7 +76,7 @@ EMB_KERNEL(emb_relu_backward)
 // time through shared memory so that their reads overlap.
 //
 // Grid: [ceil(cols / 32)] or less; block [32, 8]; 32 KiB of shared memory. Reads 4 bytes an element
-// of the partials. 8 reads of 4 bytes in flight a thread. 32 registers.
+// of the partials. 8 reads of 4 bytes in flight a thread. 40 registers.
 extern "C" __global__ void __launch_bounds__(256)
     emb_column_totals(const float* __restrict__ partials, uint64_t chunks, uint64_t cols,
                       float* __restrict__ out) {
@@ -104,7 +106,7 @@ EMB_KERNEL(emb_column_totals)
 
 // x = value.
 //
-// Grid and block as emb_bias_activation. Writes 4 bytes an element, 16 a thread. 24 registers.
+// Grid and block as emb_bias_activation. Writes 4 bytes an element, 16 a thread. 30 registers.
 extern "C" __global__ void __launch_bounds__(256)
     emb_fill(float* x, uint64_t stride, uint64_t rows, uint64_t cols, float value) {
     const bool aligned = emb::aligned_rows(x, stride, rows);
@@ -121,7 +123,7 @@ EMB_KERNEL(emb_fill)
 // out += x.
 //
 // Grid and block as emb_bias_activation. Reads 8 and writes 4 bytes an element. 2 reads of 16 bytes
-// in flight a thread. 32 registers.
+// in flight a thread. 28 registers.
 extern "C" __global__ void __launch_bounds__(256)
     emb_add(const float* __restrict__ x, uint64_t x_stride, float* __restrict__ out,
             uint64_t out_stride, uint64_t rows, uint64_t cols) {

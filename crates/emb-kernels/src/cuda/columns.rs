@@ -5,7 +5,7 @@ use super::keys::{Step, Tables, covering, stride};
 use super::records::{Launch, Run};
 use super::rules::{Rules, lanes};
 use super::scratch::Kept;
-use super::update::{self, TouchedRows, check, descriptors, features, launch_rules, upload};
+use super::update::{self, TouchedRows, check, launch_rules, upload};
 use super::{Cuda, CudaTables};
 use crate::row_gradients::TableGradients;
 use crate::rule_checks::{check_rules, refuse_whole_rows};
@@ -86,10 +86,10 @@ pub(super) fn row_gradients(
     let tables = Tables {
         stream,
         specs: tables.specs(),
-        descriptors: descriptors(tables)?,
+        descriptors: tables.descriptors(),
         records: upload(records, stream, &described.records)?,
     };
-    let at = Step::new(tables, map, features(ids)?, batch, gradients);
+    let at = Step::new(tables, map, ids.features(stream)?, batch, gradients);
     keys.build(at)?;
     let lookups = keys.lookups(at)?;
     let rows = TouchedRows::of(&at, &lookups);
@@ -250,7 +250,7 @@ pub(super) fn apply(
     let tables = Tables {
         stream,
         specs: tables.specs(),
-        descriptors: descriptors(tables)?,
+        descriptors: tables.descriptors(),
         records: upload(records, stream, &described.records)?,
     };
     columns.send(tables, gradients, totals)?;

@@ -14,7 +14,7 @@ use emb_cuda::{Plain, Shape, Stream, View};
 const KEY_TILE: usize = 1024;
 
 /// Lookups of a run that one part sums: `kChunk` of `runs.cuh`.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 2048;
 
 /// Threads of a block.
 const THREADS: u32 = 256;

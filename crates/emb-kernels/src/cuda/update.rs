@@ -4,7 +4,7 @@ use super::keys::{Keys, Lookups, SUM_THREADS, Step, Tables, covering, stride};
 use super::records::{Launch, RuleRecord, Run};
 use super::rules::Rules;
 use super::scratch::Kept;
-use super::{Cuda, CudaTables, columns};
+use super::{Cuda, CudaTables, columns, ids};
 use crate::rule_checks::{check_rules, refuse_column_cuts};
 use crate::{FeatureMap, Gradients, JaggedView, Pooling, Result, shape};
 use emb_cuda::{Plain, Shape, Stream, View};
@@ -44,10 +44,10 @@ pub(super) fn scatter_update(
     let tables = Tables {
         stream,
         specs: tables.specs(),
-        descriptors: descriptors(tables)?,
+        descriptors: tables.descriptors(),
         records: upload(records, stream, &described.records)?,
     };
-    let at = Step::new(tables, map, features(ids)?, batch, gradients);
+    let at = Step::new(tables, map, ids.features(stream)?, batch, gradients);
     keys.build(at)?;
     let lookups = keys.lookups(at)?;
     let launch = Launch { step, ..lookups.launch };
@@ -72,12 +72,12 @@ pub(super) fn check(
     for ((f, _), (position, _)) in wanted.clone().zip(gradients.sequences) {
         shape::same(operation, "feature of a sequence gradient", f, *position)?;
     }
-    let lookups = check_ids(cuda, operation, tables, map, batch)?;
+    let report = ids::look(cuda, operation, tables, map, batch, 0..map.features().len())?;
     for ((f, _), (_, mat)) in wanted.zip(gradients.sequences) {
         let names = shape::names!("a sequence gradient");
-        shape::mat(operation, names, mat, lookups[f], map.dim(f))?;
+        shape::mat(operation, names, mat, cuda.ids.sequence_values(f), map.dim(f))?;
     }
-    Ok(())
+    report.refuse(cuda, tables, map, batch)
 }
 
 /// Copies to memory that is kept.
@@ -167,31 +167,4 @@ pub(super) fn launch_rules(
         unsafe { stream.launch(stream.device().kernel(group.update())?, shape, args) }?;
     }
     Ok(())
-}
-
-/// Until tables are in device memory.
-fn missing() -> crate::Error {
-    crate::Error::NotAvailable("tables", String::new())
-}
-
-fn check_ids(
-    _cuda: &mut Cuda,
-    _operation: &'static str,
-    _tables: &mut CudaTables,
-    _map: &FeatureMap,
-    _batch: JaggedView<'_, Cuda>,
-) -> Result<Vec<usize>> {
-    Err(missing())
-}
-
-pub(super) fn features(
-    _ids: &super::ids::Scratch,
-) -> Result<View<'_, super::descriptors::FeatureDescriptor>> {
-    Err(missing())
-}
-
-pub(super) fn descriptors(
-    _tables: &CudaTables,
-) -> Result<View<'_, super::descriptors::TableDescriptor>> {
-    Err(missing())
 }
