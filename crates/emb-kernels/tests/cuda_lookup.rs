@@ -179,8 +179,11 @@ fn refused<B: Backend>(backend: &mut B, bad: i64) -> Vec<Error> {
         TableSpec::new("large", 1000, 8, optimizer(RuleKind::Sgd)),
     ];
     let feature = |name: &str, table, pooling| Feature { name: name.to_owned(), table, pooling };
-    let features =
-        vec![feature("a", 1, Pooling::Sum), feature("b", 0, Pooling::None), feature("c", 1, Pooling::Mean)];
+    let features = vec![
+        feature("a", 1, Pooling::Sum),
+        feature("b", 0, Pooling::None),
+        feature("c", 1, Pooling::Mean),
+    ];
     let map = FeatureMap::new(features, &specs, 0).expect("a map");
     let batch = Jagged::from_lengths(
         &["a", "b", "c"],
