@@ -80,11 +80,7 @@ impl CudaTables {
 
     /// Does `work` behind all work on the tables so far, and later work on them behind it: for
     /// launches that know the tables by addresses alone.
-    pub(super) fn around(
-        &self,
-        stream: &Stream,
-        work: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn around(&self, stream: &Stream, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let home = self.descriptors.home();
         stream.after(home)?;
         work()?;
@@ -128,9 +124,7 @@ impl Table {
         let element_state =
             memory(stream, spec, "element state", rows * dim * element_slots as u128)?;
         let row_numbers = match spec.window.rows {
-            Some(_) if is_stochastic(spec) => {
-                Some(memory(stream, spec, "row numbers", rows)?)
-            }
+            Some(_) if is_stochastic(spec) => Some(memory(stream, spec, "row numbers", rows)?),
             _ => None,
         };
         let parts_host = parts(spec, &weights, &row_state, &element_state);
