@@ -81,7 +81,7 @@ int kernel_uses_freed() {
 // A kernel writes four elements too many, within the page: found when the memory is freed.
 int written_past_end() {
     use_device(0);
-    const uint64_t x = device_memory(1000), y = device_memory(1016);
+    const uint64_t x = device_memory(1000), y = upload(std::vector<float>(254, 0.0f));
     OK(launch_add(nullptr, x, y, 254, 1.0f));
     OK(cuMemFree_v2(x));
     return cuCtxSynchronize() == 700 ? 3 : 1;
