@@ -5,6 +5,7 @@
 
 use super::Cuda;
 use super::descriptors::TableDescriptor;
+use super::foreseen::Foreseen;
 use super::init::fill;
 use crate::rng::{Key, Purpose};
 use crate::table_checks::{check_tables, slot_width};
@@ -19,6 +20,8 @@ pub struct CudaTables {
     tables: Vec<Table>,
     host: Vec<TableDescriptor>,
     descriptors: Buffer<TableDescriptor>,
+    /// Of batches that updates are still to come for.
+    pub(super) foreseen: Foreseen,
 }
 
 /// Memory of one table.
@@ -105,7 +108,13 @@ pub(super) fn create(cuda: &mut Cuda, specs: &[TableSpec], seed: u64) -> Result<
         .collect();
     let mut descriptors = stream.uninit(host.len())?;
     stream.upload(&host, descriptors.whole_mut())?;
-    let mut made = CudaTables { specs: specs.to_vec(), tables, host, descriptors };
+    let mut made = CudaTables {
+        specs: specs.to_vec(),
+        tables,
+        host,
+        descriptors,
+        foreseen: Foreseen::default(),
+    };
     for t in 0..specs.len() {
         let key = Key::new(seed, &specs[t].name, Purpose::Init);
         let descriptors = made.descriptors.whole();
