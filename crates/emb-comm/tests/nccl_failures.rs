@@ -3,7 +3,6 @@
 
 mod devices;
 
-use devices::devices;
 use emb_comm::{Check, Collective, Error, FailureKind, Nccl, NcclOptions, UniqueId};
 use emb_cuda::Device;
 use std::time::{Duration, Instant};
@@ -14,6 +13,17 @@ const LONG: Duration = Duration::from_mins(1);
 const SHORT: Duration = Duration::from_millis(400);
 /// What a test that must not hang may take beyond its timeout.
 const SLACK: Duration = Duration::from_secs(15);
+
+/// Devices for ranks of NCCL; without the library, the reason is printed and the test is skipped.
+fn devices(most: usize) -> Vec<Device> {
+    match Nccl::library() {
+        Ok(_) => devices::devices(most),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            Vec::new()
+        }
+    }
+}
 
 fn options(timeout: Duration) -> NcclOptions {
     NcclOptions::default().with_timeout(timeout)
