@@ -92,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(256)
                   const emb::RowMap* __restrict__ maps, const uint64_t* __restrict__ starts,
                   int64_t* __restrict__ ids, uint64_t* __restrict__ positions) {
     using namespace emb;
+    // Twice unrolled, the divisions need more registers than ptxas grants on sm_100.
+#pragma unroll 1
     for (uint64_t k = blockIdx.x * blockDim.x + threadIdx.x; k < count;
          k += gridDim.x * blockDim.x) {
         const uint32_t position = tags[k];
