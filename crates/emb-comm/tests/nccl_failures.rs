@@ -184,6 +184,34 @@ fn u28_reasons_reach_ranks_of_other_processes() {
 }
 
 #[test]
+fn u28_a_rank_that_gives_up_frees_those_that_wait_for_its_data() {
+    let all = devices(3);
+    if all.len() < 3 {
+        return;
+    }
+    // Without a comparison of calls, the others wait inside the library.
+    let unchecked = options(LONG).with_check(Check::Nothing);
+    let began = Instant::now();
+    let outcomes = world(&all, false, &unchecked, |mut rank| {
+        rank.set_step(2);
+        if rank.rank() == 1 {
+            std::thread::sleep(SHORT);
+            rank.abort("the disk is full");
+            return Ok(());
+        }
+        sum(&mut rank)
+    });
+    assert!(began.elapsed() < SLACK, "{:?}", began.elapsed());
+    for rank in [0, 2] {
+        let outcome = outcomes[rank].as_ref().expect("no panic");
+        let error = outcome.as_ref().expect_err("rank 1 gives up").to_string();
+        let text =
+            format!("all_reduce on rank {rank} in step 2: rank 1 gave up in step 2: the disk");
+        assert!(error.contains(&text), "{error}");
+    }
+}
+
+#[test]
 fn calls_that_were_not_compared_end_in_an_error_and_do_not_hang() {
     let all = devices(2);
     if all.len() < 2 {

@@ -1,4 +1,5 @@
-//! A step asks for no memory: a program of its own, since memory of a device is counted for all.
+//! A step asks the host for no memory and holds no more of the device than before: a program of its
+//! own, since memory of a device is counted for all.
 #![cfg(not(loom))]
 
 mod devices;
@@ -48,7 +49,7 @@ fn taken(rank: Nccl) -> Result<(u64, u64)> {
 }
 
 #[test]
-fn a_step_asks_for_no_memory_after_the_first() {
+fn a_step_after_the_first_asks_for_no_host_memory_and_holds_no_more_of_the_device() {
     let all: Vec<Device> = devices(3);
     if all.is_empty() {
         return;

@@ -116,6 +116,8 @@ void fail_comm(Comm& comm, Result result, const std::string& message);
 bool advance(const std::shared_ptr<Batch>& batch);
 // Takes back what has been posted and not met, of an aborted communicator or of a batch that ended.
 void withdraw(Clique& clique, const std::function<bool(const Call&)>& whose);
+// Whether something that the communicator has posted waits for a rank that aborted.
+bool waits_for_aborted(const Comm& comm);
 // What the batch waits for, for the stall report.
 std::string waiting(const Batch& batch);
 

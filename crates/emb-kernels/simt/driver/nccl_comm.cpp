@@ -256,8 +256,8 @@ int finish(void* handle, bool forget) {
 DRIVER_API int ncclCommFinalize(void* comm) { return finish(comm, false); }
 DRIVER_API int ncclCommDestroy(void* comm) { return finish(comm, true); }
 
-// Pending operations of this rank end without having happened. Peers learn of it as an asynchronous
-// error; their own operations stay pending until they abort as well.
+// Pending operations of this rank end without having happened. Peers whose operations wait for this
+// rank learn of it as an asynchronous error; these stay pending until the peers abort as well.
 DRIVER_API int ncclCommAbort(void* handle) {
     Entry entry = enter_without_context();
     if (!entry) return kUnhandledCudaError;
@@ -269,9 +269,6 @@ DRIVER_API int ncclCommAbort(void* handle) {
             say("nccl rank %d: aborted with operations pending: %s", comm->rank,
                 comm->last_batch->what.c_str());
         withdraw(*comm->clique, [&](const Call& call) { return call.batch->comm == comm; });
-        for (const auto& peer : comm->clique->members) {
-            if (peer && peer != comm && peer->failure == kSuccess) peer->failure = kRemoteError;
-        }
         if (!comm->clique->complete()) comm->clique->failure = kRemoteError;
     }
     comm->device->failed_comms.erase(comm.get());
@@ -285,10 +282,14 @@ DRIVER_API int ncclCommGetAsyncError(void* handle, int* result) {
     if (!entry) return kUnhandledCudaError;
     auto comm = find_comm(handle);
     if (!comm) return kInvalidArgument;
+    // Moves work on by one piece, as cuStreamQuery does.
+    if (!flushed(*comm)) step(entry.lock);
     if (comm->failure != kSuccess) {
         *result = comm->failure;
     } else if (!comm->clique || !comm->clique->complete()) {
         *result = kInProgress;
+    } else if (waits_for_aborted(*comm)) {
+        *result = kRemoteError;
     } else {
         *result = comm->clique->failure;
     }

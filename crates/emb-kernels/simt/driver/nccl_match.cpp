@@ -250,6 +250,33 @@ void withdraw(Clique& clique, const std::function<bool(const Call&)>& whose) {
     }
 }
 
+bool waits_for_aborted(const Comm& comm) {
+    const Clique& clique = *comm.clique;
+    auto aborted = [&](int rank) {
+        const auto& member = clique.members[static_cast<size_t>(rank)];
+        return !member || member->aborted;
+    };
+    for (const auto* queues : {&clique.sends, &clique.recvs}) {
+        for (const auto& queue : *queues) {
+            for (Call* call : queue.second) {
+                if (call->batch->comm.get() == &comm && aborted(call->peer)) return true;
+            }
+        }
+    }
+    for (const auto& collective : clique.collectives) {
+        bool ours = false;
+        std::set<int> there;
+        for (Call* call : collective.second) {
+            ours = ours || call->batch->comm.get() == &comm;
+            there.insert(call->batch->comm->rank);
+        }
+        for (int rank = 0; ours && rank < clique.ranks; ++rank) {
+            if (!there.count(rank) && aborted(rank)) return true;
+        }
+    }
+    return false;
+}
+
 std::string waiting(const Batch& batch) {
     const Comm& comm = *batch.comm;
     const Clique& clique = *comm.clique;
