@@ -39,9 +39,9 @@ pub(crate) struct Options {
     /// Orders of the streams under which the crates' suites run.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     schedules: u64,
-    /// One part alone.
-    #[arg(long, value_enum)]
-    only: Option<Part>,
+    /// These parts alone, by commas.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
     /// Fail where no C++ compiler is found, instead of saying so.
     #[arg(long)]
     required: bool,
@@ -56,11 +56,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
         }
         return crate::print(&format!("test-simt: skipped: {reason}\n"));
     }
-    let parts: Vec<Part> = options.only.map_or_else(|| Part::ALL.to_vec(), |part| vec![part]);
-    let steps = scripts(workspace, options, &parts);
+    let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
+    let steps = scripts(workspace, options, parts);
     let mut outcomes = step::run_all(steps, &step::logs(workspace.root()))?;
     if parts.iter().any(|part| part.is_crate()) {
-        suites(workspace, options, &parts, &mut outcomes)?;
+        suites(workspace, options, parts, &mut outcomes)?;
     }
     crate::print(&step::table(&outcomes))?;
     let failed = outcomes.iter().filter(|outcome| outcome.failed()).count();
@@ -75,7 +75,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
 fn scripts(workspace: &Workspace, options: &Options, parts: &[Part]) -> Vec<Step> {
     let step = |part: Part, script: &str, flavour: Flavour| {
         let mut command = workspace.command("bash");
-        command.arg(script).arg(workspace.root().join(OUT).join(part.name())).arg(flavour.name());
+        command.arg(script).arg(workspace.root().join(OUT).join(part.name()));
+        command.arg(flavour.name()).args(flavour.tests());
         let (part, way) = (part.name().to_owned(), flavour.name().to_owned());
         Step { part, way, command, limit: LIMIT }
     };

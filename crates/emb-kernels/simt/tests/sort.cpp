@@ -22,8 +22,8 @@ void sorts(uint32_t count, uint32_t bits, uint64_t rows) {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     sort_pairs(keys, tags, bits);
     for (uint32_t i = 0; i < count; ++i) {
-        check(keys[i] == pairs[i].first, "key", i);
-        check(tags[i] == pairs[i].second, "tag", i);
+        EXPECT_EQUAL(keys[i], pairs[i].first);
+        EXPECT_EQUAL(tags[i], pairs[i].second);
     }
     // Two tables that share the rows, and an empty one between.
     std::vector<emb::Table> tables(3);
@@ -37,12 +37,12 @@ void sorts(uint32_t count, uint32_t bits, uint64_t rows) {
         }
         const uint32_t table = keys[i] >= tables[2].first_key ? 2 : keys[i] >= tables[1].first_key;
         const emb::Run& got = found.runs[run++];
-        check(got.begin == i, "begin of a run", run);
-        check(got.table == table, "table of a run", run);
-        check(got.row == keys[i] - tables[table].first_key, "row of a run", run);
+        EXPECT_EQUAL(got.begin, i);
+        EXPECT_EQUAL(got.table, table);
+        EXPECT_EQUAL(got.row, keys[i] - tables[table].first_key);
     }
-    check(found.count == run, "number of runs", found.count);
-    check(found.runs[run].begin == count, "end of the last run", found.runs[run].begin);
+    EXPECT_EQUAL(found.count, run);
+    EXPECT_EQUAL(found.runs[run].begin, count);
     std::vector<uint32_t> firsts(4);
     launch("emb_table_runs", 1, 256, found.runs.data(), &found.count, 3u, firsts.data());
     for (uint32_t table = 0; table < 4; ++table) {
@@ -50,18 +50,21 @@ void sorts(uint32_t count, uint32_t bits, uint64_t rows) {
         while (first < run && found.runs[first].table < table) {
             ++first;
         }
-        check(firsts[table] == first, "first run of a table", table);
+        EXPECT_EQUAL(firsts[table], first);
     }
 }
 
 }  // namespace
 
-int main() {
-    sorts(1, 8, 200);
-    sorts(31, 8, 200);
-    sorts(4096, 12, 4000);
-    sorts(4097, 17, 100'000);
+TEST(pairs_are_sorted_stably_and_cut_into_runs) {
+    check::for_each_schedule([] {
+        sorts(1, 8, 200);
+        sorts(31, 8, 200);
+        sorts(4097, 12, 4000);
+    });
+    sorts(4096, 17, 100'000);
     sorts(9000, 40, 1ull << 40);
     sorts(5000, 64, ~0ull);
-    return finish("sort");
 }
+
+CHECK_MAIN

@@ -206,9 +206,9 @@ void updates(const char* type, const Setting& setting, const RuleCase& rule, boo
                static_cast<const double*>(statistics.data()), stages, shape);
     }
     for (size_t t = 0; t < tables.size(); ++t) {
-        same(tables[t].weights, wanted[t].weights, kernel.c_str());
-        same(tables[t].row_state, wanted[t].row_state, "row state");
-        same(tables[t].element_state, wanted[t].element_state, "element state");
+        EXPECT_ALL_EQUAL(tables[t].weights, wanted[t].weights);
+        EXPECT_ALL_EQUAL(tables[t].row_state, wanted[t].row_state);
+        EXPECT_ALL_EQUAL(tables[t].element_state, wanted[t].element_state);
     }
 }
 
@@ -225,31 +225,45 @@ void all_types(const Setting& setting, bool two_phases = false, const char* only
 
 }  // namespace
 
-int main() {
-    Setting plain;
-    all_types(plain);
-    all_types(plain, true);
-    Setting options;
-    options.options = {0.05f, 0.0f, 0.1f, 0.9f, 0.02f, 1.5f, 0.9f,
-                       0.1f,  0.5f, 0.99, 0.01, 0.25,  true};
-    options.max_gradient = 0.75f;
-    options.stochastic = true;
-    options.weighted = true;
-    all_types(options);
-    Setting direct;
-    direct.direct = true;
-    direct.dims = {16, 4};
-    all_types(direct);
-    Setting hot;
-    hot.hot = true;
-    hot.direct = true;
-    hot.dims = {12};
-    all_types(hot, false, "row_wise_adagrad");
-    all_types(hot, true, "row_wise_adagrad");
-    Setting wide;
-    wide.dims = {64, 130, 601};
-    wide.batch = 3;
-    wide.stochastic = true;
-    all_types(wide);
-    return finish("update");
+TEST(rules_step_as_plain_loops_in_one_phase_and_in_two) {
+    Setting setting;
+    all_types(setting);
+    all_types(setting, true);
+    check::for_each_schedule([&] { all_types(setting, false, "row_wise_adam"); });
 }
+
+TEST(decay_limits_history_weights_and_stochastic_rounding) {
+    Setting setting;
+    setting.options = {0.05f, 0.0f, 0.1f, 0.9f, 0.02f, 1.5f, 0.9f,
+                       0.1f,  0.5f, 0.99, 0.01, 0.25,  true};
+    setting.max_gradient = 0.75f;
+    setting.stochastic = true;
+    setting.weighted = true;
+    all_types(setting);
+}
+
+TEST(tags_are_bags_where_all_is_summed) {
+    Setting setting;
+    setting.direct = true;
+    setting.dims = {16, 4};
+    all_types(setting);
+}
+
+TEST(long_runs_are_summed_by_chunks) {
+    Setting setting;
+    setting.hot = true;
+    setting.direct = true;
+    setting.dims = {12};
+    all_types(setting, false, "row_wise_adagrad");
+    all_types(setting, true, "row_wise_adagrad");
+}
+
+TEST(rows_of_more_than_a_stage) {
+    Setting setting;
+    setting.dims = {64, 130, 601};
+    setting.batch = 3;
+    setting.stochastic = true;
+    all_types(setting);
+}
+
+CHECK_MAIN

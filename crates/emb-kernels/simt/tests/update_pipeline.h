@@ -1,57 +1,20 @@
-// What the tests of sorting, updates and routing share: launches, checks, and the sequence of
-// launches that the Rust side makes.
+// What the tests of sorting, updates and routing share: the sequence of launches that the Rust side
+// makes.
 #pragma once
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include "check.h"
+#include "runs.cuh"
+
 #include <random>
 #include <utility>
-#include <vector>
 
-#include "runs.cuh"
-#include "simt_launch.h"
-
-// Starts a kernel of one-dimensional shape; ends the program where that fails.
+// Starts a kernel, by a name that is put together, in blocks of one dimension.
 template <typename... A>
 void launch(const char* name, unsigned blocks, unsigned threads, A... arguments) {
     void* pointers[] = {static_cast<void*>(&arguments)...};
-    const int code = simt_launch(name, blocks, 1, 1, threads, 1, 1, 0, pointers);
-    if (code != 0) {
-        std::printf("%s: launch failed with %d: %s\n", name, code, simt_error());
-        std::exit(1);
+    if (simt_launch(name, blocks, 1, 1, threads, 1, 1, 0, pointers) != kSimtSuccess) {
+        check::failed(__FILE__, __LINE__, std::string(name) + ": " + simt_error());
     }
-}
-
-// Failed checks of this program.
-inline int failures = 0;
-
-inline void check(bool ok, const char* what, uint64_t at = 0) {
-    if (!ok) {
-        ++failures;
-        if (failures < 20) {
-            std::printf("wrong: %s at %llu\n", what, static_cast<unsigned long long>(at));
-        }
-    }
-}
-
-// Compares bit by bit.
-template <typename T>
-void same(const std::vector<T>& got, const std::vector<T>& wanted, const char* what) {
-    check(got.size() == wanted.size(), what, got.size());
-    for (size_t i = 0; i < got.size() && i < wanted.size(); ++i) {
-        check(std::memcmp(&got[i], &wanted[i], sizeof(T)) == 0, what, i);
-    }
-}
-
-inline int finish(const char* name) {
-    if (failures) {
-        std::printf("%s: %d wrong\n", name, failures);
-    } else {
-        std::printf("%s: ok\n", name);
-    }
-    return failures ? 1 : 0;
 }
 
 // A null pointer of a kernel's argument.

@@ -134,13 +134,14 @@ impl Pairs {
     /// The pairs and their runs, once both were asked for.
     pub(super) fn sorted(&mut self, stream: &Stream) -> Result<Sorted<'_>> {
         let (count, current) = (self.count, self.current);
-        let room = count.max(1);
+        // As much as before: asking for more would lose what is there.
+        let (room, tiles) = (count.max(1), count.div_ceil(TILE));
         Ok(Sorted {
             keys: self.keys[current].room(stream, room)?.view(0..count),
             tags: self.tags[current].room(stream, room)?.view(0..count),
             runs: self.runs.list.room(stream, count + 1)?.view(0..count + 1),
             count: self.runs.count.room(stream, 1)?.view(0..1),
-            tiles: self.runs.tiles.room(stream, room)?.view(0..count.div_ceil(TILE)),
+            tiles: self.runs.tiles.room(stream, tiles.max(1))?.view(0..tiles),
         })
     }
 }
