@@ -49,7 +49,13 @@ fn one_row(folder: &Folder, ids: &[u32]) -> Options {
         replicas: None,
     };
     let id_policy = Some(IdPolicy::Error);
-    Options { table: vec![table], id_policy, steps: Some(1), ..options(&data) }
+    Options {
+        table: vec![table],
+        rows_per_table: None,
+        id_policy,
+        steps: Some(1),
+        ..options(&data)
+    }
 }
 
 #[test]

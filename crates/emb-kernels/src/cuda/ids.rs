@@ -96,7 +96,12 @@ impl Scratch {
     }
 
     /// Makes the features of `map` the current ones; uploads them unless they are known.
-    fn tell(&mut self, stream: &Stream, tables: &CudaTables, map: &FeatureMap) -> Result<()> {
+    pub(super) fn tell(
+        &mut self,
+        stream: &Stream,
+        tables: &CudaTables,
+        map: &FeatureMap,
+    ) -> Result<()> {
         self.fresh.clear();
         let mut sequences = 0;
         for (f, feature) in map.features().iter().enumerate() {

@@ -5,6 +5,7 @@
 
 use super::Cuda;
 use super::descriptors::TableDescriptor;
+use super::foreseen::Foreseen;
 use super::init::fill;
 use crate::rng::{Key, Purpose};
 use crate::table_checks::{check_tables, slot_width};
@@ -19,6 +20,8 @@ pub struct CudaTables {
     tables: Vec<Table>,
     host: Vec<TableDescriptor>,
     descriptors: Buffer<TableDescriptor>,
+    /// Of batches that updates are still to come for.
+    pub(super) foreseen: Foreseen,
 }
 
 /// Memory of one table.
@@ -109,7 +112,8 @@ pub(super) fn create(cuda: &mut Cuda, specs: &[TableSpec], seed: u64) -> Result<
         let key = Key::new(seed, &spec.name, Purpose::Init);
         fill(stream, descriptors.whole(), t, spec, table, key)?;
     }
-    Ok(CudaTables { specs: specs.to_vec(), tables, host, descriptors })
+    let (specs, foreseen) = (specs.to_vec(), Foreseen::default());
+    Ok(CudaTables { specs, tables, host, descriptors, foreseen })
 }
 
 impl Table {
