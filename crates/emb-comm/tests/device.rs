@@ -53,25 +53,30 @@ fn local_conforms_over_one_device_and_over_several() {
     }
 }
 
-#[test]
-fn local_refuses_over_devices() {
-    let all = devices(2);
-    if all.is_empty() {
-        return;
-    }
-    for check in conformance::refusals::<Placed<DeviceSpace, Rank>>() {
-        let streams = streams(&all, 3);
+/// Runs each refusal in a world of its own, of ranks made into `C`.
+fn refuses<C: Collective>(devices: &[Device], make: impl Fn(Rank, &Stream) -> C + Sync) {
+    let make = &make;
+    for check in conformance::refusals::<C>() {
+        let streams = streams(devices, 3);
         let ranks = Local::over(spaces(&streams), &options());
         std::thread::scope(|scope| {
             for (rank, stream) in ranks.into_iter().zip(&streams) {
                 let check = &check;
                 scope.spawn(move || {
-                    let mut placed = Placed::new(DeviceSpace::new(stream), rank);
-                    let outcome = check.run(&mut placed);
+                    let outcome = check.run(&mut make(rank, stream));
                     outcome.unwrap_or_else(|error| panic!("{}: {error}", check.name()));
                 });
             }
         });
+    }
+}
+
+#[test]
+fn local_refuses_over_devices_and_staged() {
+    let all = devices(2);
+    if !all.is_empty() {
+        refuses(&all, |rank, stream| Placed::new(DeviceSpace::new(stream), rank));
+        refuses(&all, Staged::new);
     }
 }
 

@@ -3,16 +3,6 @@
 
 namespace simt {
 
-namespace {
-
-bool same_place(const Site& left, const Site& right) {
-    return left.line == right.line &&
-           (left.file == right.file || strcmp(left.file, right.file) == 0) &&
-           strcmp(left.what, right.what) == 0;
-}
-
-}  // namespace
-
 void complete_barrier(Worker& worker) {
     Barrier& barrier = worker.barrier;
     if (barrier.waiting == 0 || barrier.waiting + worker.finished < worker.threads) return;

@@ -22,9 +22,7 @@ bool wait_alike(const Fiber& left, const Fiber& right) {
     if (left.state != right.state) return false;
     if (left.state == State::kFinished) return true;
     if (left.state == State::kInWarp && left.call.mask != right.call.mask) return false;
-    return left.call.site.line == right.call.site.line &&
-           strcmp(left.call.site.file, right.call.site.file) == 0 &&
-           strcmp(left.call.site.what, right.call.site.what) == 0;
+    return same_place(left.call.site, right.call.site);
 }
 
 void print_wait(const Fiber& fiber) {

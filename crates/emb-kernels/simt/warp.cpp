@@ -38,10 +38,7 @@ unsigned waiting_with(Worker& worker, unsigned warp, unsigned mask) {
 void check_agrees(const Fiber& fiber, const Fiber& other) {
     const Site& mine = fiber.call.site;
     const Site& its = other.call.site;
-    if (mine.line == its.line && strcmp(mine.what, its.what) == 0 &&
-        (mine.file == its.file || strcmp(mine.file, its.file) == 0)) {
-        return;
-    }
+    if (same_place(mine, its)) return;
     fail(&fiber, "divergent warp: lane %u is at %s(%08x), %s:%d; lane %u waits at %s, %s:%d",
          fiber.at.lane, mine.what, fiber.call.mask, mine.file, mine.line, other.at.lane, its.what,
          its.file, its.line);

@@ -1,6 +1,7 @@
 //! A training step allocates nothing once every buffer has been seen at its largest.
 
-use emb_kernels::cpu::{Cpu, CpuOptions, RowGradients};
+use emb_kernels::RowGradients;
+use emb_kernels::cpu::{Cpu, CpuOptions};
 use emb_kernels::{
     Backend, Bucketized, Dtype, Feature, FeatureMap, Gradients, Jagged, Mat, Pooling, RowMapView,
     TableSpec, Unique,

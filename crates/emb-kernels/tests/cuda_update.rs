@@ -4,8 +4,11 @@
 
 use emb_cuda::Device;
 use emb_kernels::{
-    Backend, Bucketized, Cpu, CpuOptions, Cuda, CudaOptions, Error, Jagged, Mat, RowMapView, Unique,
+    Backend, Bucketized, Cpu, CpuOptions, Cuda, CudaOptions, Dtype, Error, Feature, FeatureMap,
+    Gradients, Init, Jagged, JaggedView, Mat, Pooling, RowGradients, RowMapView, TableSpec, Unique,
+    Window,
 };
+use emb_optim::{Decay, Extent, Optimizer, OptimizerConfig, ReplicaRule, ReplicaScaling, RuleKind};
 
 /// A backend on the first device; `None`, with a printed reason, where there is none.
 fn cuda() -> Option<Cuda> {
@@ -102,4 +105,129 @@ fn bags_are_split_by_owner_as_on_the_cpu() {
     let wanted = split(&mut |out| cpu().bucketize(batch.as_ref(), &short, out));
     assert!(matches!(wanted, Err(Error::NoOwner { .. })), "{wanted:?}");
     assert_eq!(split(&mut |out| cuda.bucketize(batch.as_ref(), &short, out)), wanted);
+}
+
+/// Every rule, alone and with every option it takes.
+fn optimizers() -> Vec<Optimizer> {
+    let mut out = Vec::new();
+    for kind in RuleKind::ALL {
+        let plain = OptimizerConfig::new(kind);
+        let limits = OptimizerConfig {
+            max_gradient: Some(0.4),
+            max_norm: Some(0.9),
+            weight_decay: Some(0.1),
+            decay: Some(Decay::L2),
+            ..plain
+        };
+        let decoupled = OptimizerConfig { decay: Some(Decay::Decoupled), ..limits };
+        out.extend([plain, limits, decoupled]);
+        if kind.has_accumulator() {
+            let replica =
+                ReplicaScaling { rule: ReplicaRule::History, replicas: 3, ..plain.replica };
+            out.push(OptimizerConfig { replica, initial_accumulator: Some(0.5), ..limits });
+        }
+        if kind != RuleKind::Sgd {
+            let replica =
+                ReplicaScaling { rule: ReplicaRule::Moment, replicas: 2, ..plain.replica };
+            out.push(OptimizerConfig { replica, eps: Some(0.0), ..plain });
+        }
+    }
+    out.into_iter().map(|config| config.build().expect("options that go together")).collect()
+}
+
+/// Two tables of every dtype, a batch over both, and two steps of it; returns weights and state.
+fn steps<B: Backend>(backend: &mut B, optimizer: Optimizer, phases: bool) -> Vec<Vec<f32>> {
+    let window = Window { first_row: 1 << 40, row_step: 7, ..Window::whole(12) };
+    let spec = |name: &str, dim: usize, dtype, window: Window| TableSpec {
+        dtype,
+        init: Init::Uniform { low: -0.5, high: 0.5 },
+        window: Window { table_dim: dim, ..window },
+        ..TableSpec::new(name, 40, dim, optimizer)
+    };
+    let specs = [
+        spec("a", 12, Dtype::F32, Window::whole(12)),
+        spec("b", 7, Dtype::F16, window.clone()),
+        spec("c", 40, Dtype::Bf16, window),
+    ];
+    let mut tables = backend.create_tables(&specs, 5).expect("tables");
+    let features: Vec<Feature> = (0..6)
+        .map(|f| Feature {
+            name: format!("feature {f}"),
+            table: f % 3,
+            pooling: [Pooling::Sum, Pooling::Mean][f / 3],
+        })
+        .collect();
+    let names: Vec<String> = features.iter().map(|feature| feature.name.clone()).collect();
+    let map = FeatureMap::new(features, &specs, 0).expect("features of these tables");
+    let batch = 9;
+    let lengths: Vec<i64> = numbers(6 * batch, 4, 5).iter().map(|&length| length as i64).collect();
+    let count = lengths.iter().sum::<i64>() as usize;
+    let values: Vec<i64> = numbers(count, 40, 7).iter().map(|&id| id as i64).collect();
+    let jagged = Jagged::from_lengths(&names, batch, &lengths, values, None).expect("a batch");
+    let jagged = jagged.as_ref();
+    let mut offsets = backend.zeros::<u64>(jagged.offsets.len()).expect("memory");
+    backend.upload(jagged.offsets, B::view_mut(&mut offsets, 0..6 * batch + 1)).expect("a copy");
+    let mut ids = backend.zeros::<i64>(count).expect("memory");
+    backend.upload(jagged.values, B::view_mut(&mut ids, 0..count)).expect("a copy");
+    let len = batch * map.width();
+    let gradient: Vec<f32> = (0..len).map(|i| (i as f32 * 0.73).sin()).collect();
+    let mut pooled = backend.zeros::<f32>(len).expect("memory");
+    backend.upload(&gradient, B::view_mut(&mut pooled, 0..len)).expect("a copy");
+    for step in 1..3 {
+        let rules = [optimizer.rule(0.3, step); 3];
+        let view = JaggedView::<B> {
+            names: &names,
+            batch,
+            len: count,
+            offsets: B::view(&offsets, 0..6 * batch + 1),
+            values: B::view(&ids, 0..count),
+            weights: None,
+        };
+        let pooled = Mat::new(B::view(&pooled, 0..len), batch, map.width());
+        let gradients = Gradients::<B> { pooled, sequences: &[] };
+        if phases {
+            let mut sums = RowGradients::new();
+            backend
+                .row_gradients(&mut tables, &map, view, &gradients, &rules, &mut sums)
+                .expect("the first phase");
+            let totals = [0, 1, 2].map(|t| sums.statistics(t).to_vec());
+            let totals: Vec<&[f64]> = totals.iter().map(Vec::as_slice).collect();
+            backend.apply(&mut tables, &sums, &totals, &rules, step).expect("the second phase");
+        } else {
+            backend
+                .scatter_update(&mut tables, &map, view, &gradients, &rules, step)
+                .expect("an update");
+        }
+    }
+    let mut out = Vec::new();
+    for (t, spec) in specs.iter().enumerate() {
+        let mut weights = vec![0.0; 40 * spec.dim];
+        let mut state: Vec<Vec<f32>> = optimizer
+            .slots()
+            .iter()
+            .map(|slot| vec![0.0; if slot.extent == Extent::Row { 40 } else { 40 * spec.dim }])
+            .collect();
+        backend.read_rows(&mut tables, t, 0, &mut weights, &mut state).expect("rows");
+        out.push(weights);
+        out.append(&mut state);
+    }
+    out
+}
+
+/// As bits, since NaN is not equal to itself.
+fn bits(values: &[Vec<f32>]) -> Vec<Vec<u32>> {
+    values.iter().map(|values| values.iter().map(|value| value.to_bits()).collect()).collect()
+}
+
+#[test]
+fn rules_have_the_bits_of_their_rust_twins() {
+    let Some(mut cuda) = cuda() else { return };
+    for optimizer in optimizers() {
+        for phases in [false, true] {
+            let wanted = steps(&mut cpu(), optimizer, phases);
+            let got = steps(&mut cuda, optimizer, phases);
+            assert!(wanted[0].iter().any(|weight| weight.abs() > 0.01), "rows moved");
+            assert_eq!(bits(&got), bits(&wanted), "{optimizer}, two phases: {phases}");
+        }
+    }
 }

@@ -95,6 +95,12 @@ impl Flavour {
         if matches!(self, Self::Asan | Self::Tsan) { self } else { Self::Plain }
     }
 
+    /// Part of the names of the kernels' tests that it runs, where that is not all: the switch
+    /// between fibers is the runtime's alone.
+    pub(crate) fn tests(self) -> Option<&'static str> {
+        (self == Self::Ucontext).then_some("runtime_basics")
+    }
+
     /// Library of its sanitizer.
     pub(crate) fn sanitizer(self) -> Option<&'static str> {
         match self {

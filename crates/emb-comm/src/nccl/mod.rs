@@ -51,7 +51,11 @@ use std::time::Duration;
 /// **Failure.** Before data move, ranks compare calls and counts. A rank that gives up tells the
 /// threads of its process at once; in other processes, those that wait for its next call are told
 /// when it makes one or ends, and else time out. An error of the library, or a timeout, ends the
-/// communicator.
+/// communicator; ending it can take ten seconds more, where the library hangs itself.
+///
+/// **With a duplicate at work**, no thread may wait for the whole device: neither
+/// `cuCtxSynchronize` nor freeing memory other than a stream's. A rank that does so waits for a
+/// peer that may wait for this rank. Nothing of this project does.
 ///
 /// **End.** [`close`](Self::close) ends it in order and says whether that went well. Dropped
 /// without, it does the same quietly; dropped after a failure or in a panic it is ended at once.
@@ -233,6 +237,7 @@ impl Drop for Nccl {
         if std::thread::panicking() {
             drop(self.control.guard());
         }
+        self.control.leave();
         match (self.control.failure(), &mut self.headers) {
             (None, _) => {
                 let _ = self.link.close(PATIENCE.min(self.options.base.timeout));

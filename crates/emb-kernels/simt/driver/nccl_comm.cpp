@@ -282,6 +282,8 @@ DRIVER_API int ncclCommGetAsyncError(void* handle, int* result) {
     if (!entry) return kUnhandledCudaError;
     auto comm = find_comm(handle);
     if (!comm) return kInvalidArgument;
+    // Moves work on by one piece, as cuStreamQuery does.
+    if (!flushed(*comm)) step(entry.lock);
     if (comm->failure != kSuccess) {
         *result = comm->failure;
     } else if (!comm->clique || !comm->clique->complete()) {

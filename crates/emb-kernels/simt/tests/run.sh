@@ -58,11 +58,15 @@ flags() {
 
 seconds() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'; }
 
-# Whether $1 is older than any source that the tests are made of.
+# Whether $1 is not there, or older than this script or a source that it was made of: $2 is the
+# compiler's list of these.
 stale() {
-    [ ! -e "$1" ] || [ -n "$(find "$simt" "$crates/emb-kernels/cuda" "$crates/emb-optim/cuda" \
-        -newer "$1" \( -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.sh' \) \
-        -print -quit 2>/dev/null)" ]
+    [ -e "$1" ] && [ -e "$2" ] && [ "$1" -nt "${BASH_SOURCE[0]}" ] || return 0
+    local source
+    for source in $(sed -e 's/^[^:]*://' -e 's/\\$//' "$2"); do
+        [ "$1" -nt "$source" ] || return 0
+    done
+    return 1
 }
 
 failures=0
@@ -73,19 +77,19 @@ run_flavour() {
     local objects=()
     for source in "$simt"/*.cpp; do
         object="$folder/$(basename "$source" .cpp).o"
-        if stale "$object"; then
+        if stale "$object" "${object%.o}.d"; then
             # shellcheck disable=SC2086
-            "$cxx" $common $runtime -c "$source" -o "$object" || exit 1
+            "$cxx" $common $runtime -MMD -c "$source" -o "$object" || exit 1
         fi
         objects+=("$object")
     done
     for source in "$simt"/tests/loaded/*.cu; do
         object="$folder/$(basename "$source" .cu).so"
-        if stale "$object"; then
+        if stale "$object" "$object.d"; then
             # Its own kernels first, also those of names the program has; and no symbol that would
             # keep it from being unloaded.
             # shellcheck disable=SC2086
-            "$cxx" $common $kernel $unloadable -x c++ -c "$source" -o "$object.o" || exit 1
+            "$cxx" $common $kernel $unloadable -MMD -x c++ -c "$source" -o "$object.o" || exit 1
             # shellcheck disable=SC2086
             "$cxx" -shared -Wl,-Bsymbolic "$object.o" $link -o "$object" || exit 1
         fi
@@ -94,16 +98,18 @@ run_flavour() {
         name=$(basename "$source" .cpp)
         case $name in *"$part"*) ;; *) continue ;; esac
         start=$EPOCHREALTIME
-        if stale "$folder/$name"; then
+        # The runtime may be younger than the test, so the last step is always taken.
+        if stale "$folder/$name.test.o" "$folder/$name.test.d"; then
+            # Compiled by itself: the count flavour does so for the thread sanitizer, and links none.
             # shellcheck disable=SC2086
-            # Two steps: the count flavour compiles for the thread sanitizer, but links none.
-            if ! "$cxx" $common $kernel -c "$source" -o "$folder/$name.test.o" ||
-                ! "$cxx" "$folder/$name.test.o" "${objects[@]}" $link -pthread -ldl \
-                    -o "$folder/$name"; then
-                row "$name" "$flavour" "$(seconds "$start")" - "does not build"
-                failures=$((failures + 1))
-                continue
-            fi
+            "$cxx" $common $kernel -MMD -c "$source" -o "$folder/$name.test.o" ||
+                rm -f "$folder/$name.test.o"
+        fi
+        # shellcheck disable=SC2086
+        if ! "$cxx" "$folder/$name.test.o" "${objects[@]}" $link -pthread -ldl -o "$folder/$name"; then
+            row "$name" "$flavour" "$(seconds "$start")" - "does not build"
+            failures=$((failures + 1))
+            continue
         fi
         built=$(seconds "$start")
         start=$EPOCHREALTIME

@@ -50,7 +50,9 @@ static void expect_counts(const Counts& actual, uint64_t reads, uint64_t writes)
     EXPECT_EQUAL(actual.writes, counted(writes));
 }
 
-TEST(only_the_counting_build_counts) { EXPECT_EQUAL(simt_counts() != 0, check::kFlavour == check::kCount); }
+TEST(only_the_counting_build_counts) {
+    EXPECT_EQUAL(simt_counts() != 0, check::kFlavour == check::kCount);
+}
 
 template <typename T, typename Kernel>
 static void copy(const char* name, Kernel kernel, const char* threads) {

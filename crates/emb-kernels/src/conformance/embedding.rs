@@ -2,6 +2,7 @@
 
 mod case;
 mod cut;
+mod foresight;
 mod host;
 mod parts;
 mod phases;
@@ -12,6 +13,7 @@ use crate::reference::embedding as reference;
 use crate::{Backend, Dtype, Gradients, Mat, Pooling, TableSpec};
 pub use case::{Case, cases};
 use emb_optim::{RowRule, RowState, Rule, RuleVisitor, Statistic, element_slots, row_slots};
+pub use foresight::foresight_changes_no_bit;
 use host::{DeviceBatch, DeviceGradients, download};
 pub use parts::parts_have_the_bits_of_the_whole;
 pub use phases::{column_blocks_update_as_whole_rows, two_phases_are_one};
@@ -55,6 +57,7 @@ pub fn all<B: Backend>(make: impl Fn() -> B) {
     parts_have_the_bits_of_the_whole(&make);
     two_phases_are_one(&make);
     column_blocks_update_as_whole_rows(&make);
+    foresight_changes_no_bit(&make);
     transfer_rows(&make);
     bucketize(&make);
     unique(&make);

@@ -3,8 +3,8 @@
 use super::options::CudaOptions;
 use super::table::{self, CudaTables};
 use super::{
-    columns, cross, dense, gather, gemm, ids, interaction, loss, pointwise, pool, route, rows,
-    update, weights,
+    columns, cross, dense, foreseen, gather, gemm, ids, interaction, loss, pointwise, pool, route,
+    rows, update, weights,
 };
 use crate::{
     Accumulate, Activation, Backend, Bucketized, FeatureMap, Gradients, JaggedRef, JaggedView, Mat,
@@ -164,6 +164,15 @@ impl Backend for Cuda {
         out: ViewMut<'_, f32>,
     ) -> Result<()> {
         gather::gather_all(self, tables, map, batch, out)
+    }
+
+    fn foresee(
+        &mut self,
+        tables: &mut CudaTables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+    ) -> Result<()> {
+        foreseen::foresee(self, tables, map, batch)
     }
 
     fn scatter_update(

@@ -80,24 +80,28 @@ pub(super) fn row_gradients(
         }
         return Ok(());
     }
+    let mut foreseen = tables.foreseen.take(map, &batch);
     let Cuda { stream, ids, update, .. } = cuda;
     let update::Scratch { rules: described, records, keys, columns, .. } = update;
+    let keys = foreseen.as_mut().unwrap_or(keys);
     described.set(tables.specs(), rules);
-    let tables = Tables {
+    let all = Tables {
         stream,
         specs: tables.specs(),
         descriptors: tables.descriptors(),
         records: upload(records, stream, &described.records)?,
     };
-    let at = Step::new(tables, map, ids.features(stream)?, batch, gradients);
+    let at = Step::new(all, map, ids.features(stream)?, batch, gradients);
     keys.build(at)?;
     let lookups = keys.lookups(at)?;
     let rows = TouchedRows::of(&at, &lookups);
-    columns.count(tables, rows)?;
+    columns.count(all, rows)?;
     columns.sum(at, rows, lookups.launch)?;
-    columns.measure(tables, described, rows)?;
-    columns.fetch(tables, rows, out)?;
-    at.release_sequences()
+    columns.measure(all, described, rows)?;
+    columns.fetch(all, rows, out)?;
+    at.release_sequences()?;
+    tables.foreseen.put(foreseen);
+    Ok(())
 }
 
 /// Makes room for `rows` rows.

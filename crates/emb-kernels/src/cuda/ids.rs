@@ -96,7 +96,12 @@ impl Scratch {
     }
 
     /// Makes the features of `map` the current ones; uploads them unless they are known.
-    fn tell(&mut self, stream: &Stream, tables: &CudaTables, map: &FeatureMap) -> Result<()> {
+    pub(super) fn tell(
+        &mut self,
+        stream: &Stream,
+        tables: &CudaTables,
+        map: &FeatureMap,
+    ) -> Result<()> {
         self.fresh.clear();
         let mut sequences = 0;
         for (f, feature) in map.features().iter().enumerate() {
@@ -170,7 +175,13 @@ pub(super) fn look(
     let (samples, first, end) = (batch.batch as u64, features.start as u32, features.end as u32);
     let (offsets, device) = (batch.offsets, stream.device());
     let args = (
-        descriptors, count as u32, offsets, samples, first, end, summary.reborrow(),
+        descriptors,
+        count as u32,
+        offsets,
+        samples,
+        first,
+        end,
+        summary.reborrow(),
         starts.reborrow(),
     );
     // SAFETY: one offset a bag and one more, as checked; a start a feature and one more.
@@ -178,16 +189,11 @@ pub(super) fn look(
     if batch.len > 0 {
         let blocks = (batch.len as u64).div_ceil(IDS_OF_A_BLOCK);
         let blocks = blocks.min(u64::from(WAVES * device.multiprocessors()?));
-        let args = (
-            descriptors, first, end, offsets, samples, batch.values, batch.len as u64, summary,
-        );
+        let args =
+            (descriptors, first, end, offsets, samples, batch.values, batch.len as u64, summary);
         // SAFETY: as above; values beyond their number are not read, whatever the offsets.
         unsafe {
-            stream.launch(
-                device.kernel("emb_check_ids")?,
-                Shape::new(blocks as u32, THREADS),
-                args,
-            )
+            stream.launch(device.kernel("emb_check_ids")?, Shape::new(blocks as u32, THREADS), args)
         }?;
     }
     host.resize(len, 0);

@@ -35,6 +35,8 @@ pub(super) struct Keys {
     sequences_host: Vec<Sequence>,
     chunks: Kept<Chunk>,
     chunk_sums: Kept<f32>,
+    /// Whether the lookups of a batch are sorted, and wait for their gradients.
+    is_sorted: bool,
     has_sources: bool,
     has_chunks: bool,
     stride: usize,
@@ -86,23 +88,33 @@ pub(super) fn stride(specs: &[TableSpec]) -> usize {
 }
 
 impl Keys {
-    /// Sorts the lookups, finds the runs of equal rows, and sums the chunks of long ones. Nothing is
-    /// waited for: how many rows there are stays on the device.
+    /// Sorts the lookups unless they are, and sums the chunks of long runs. Nothing is waited for:
+    /// how many rows there are stays on the device.
     pub(super) fn build(&mut self, step: Step<'_>) -> Result<()> {
+        if !std::mem::take(&mut self.is_sorted) {
+            self.sort(step)?;
+            self.is_sorted = false;
+        }
+        self.stride = stride(step.tables.specs);
+        self.tell_sequences(step)?;
+        self.has_chunks = step.len() > CHUNK;
+        if self.has_chunks { self.sum_chunks(step) } else { Ok(()) }
+    }
+
+    /// Sorts the lookups and finds the runs of equal rows: what needs ids alone.
+    pub(super) fn sort(&mut self, step: Step<'_>) -> Result<()> {
         let stream = step.tables.stream;
         if u32::try_from(step.len()).is_err() || u32::try_from(step.bags()).is_err() {
             let (expected, got) = (u32::MAX as usize, step.len().max(step.bags()));
             let (operation, what) = ("scatter_update", "values or bags of one step, at most");
             return Err(Error::Shape { operation, what, expected, got });
         }
-        self.stride = stride(step.tables.specs);
-        self.tell_sequences(step)?;
         self.write(step)?;
         let rows = step.tables.specs.iter().map(|spec| spec.rows).sum();
         self.pairs.sort(stream, bits_for(rows))?;
         self.pairs.find_runs(stream, Some(step.tables.descriptors))?;
-        self.has_chunks = step.len() > CHUNK;
-        if self.has_chunks { self.sum_chunks(step) } else { Ok(()) }
+        self.is_sorted = true;
+        Ok(())
     }
 
     fn write(&mut self, step: Step<'_>) -> Result<()> {

@@ -19,6 +19,7 @@ mod columns;
 mod cross;
 mod dense;
 mod descriptors;
+mod foreseen;
 mod gather;
 mod gemm;
 mod graph;

@@ -88,7 +88,15 @@ pub(super) fn pool(
     let (slot_count, samples, stride) = (slots.len() as u32, batch.batch as u64, out.stride as u64);
     let (offsets, values, weights) = (batch.offsets, batch.values, batch.weights);
     let args = (
-        features, slots, slot_count, offsets, values, weights, out.data, stride, samples,
+        features,
+        slots,
+        slot_count,
+        offsets,
+        values,
+        weights,
+        out.data,
+        stride,
+        samples,
         chunk as u32,
     );
     tables.around(stream, || {

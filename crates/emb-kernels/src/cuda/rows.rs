@@ -52,7 +52,11 @@ impl Rows<'_> {
     }
 
     /// `places` are those of [`find_last`], where a row may be listed twice.
-    fn write(&self, places: Option<(View<'_, u64>, View<'_, u64>)>, from: View<'_, f32>) -> Result<()> {
+    fn write(
+        &self,
+        places: Option<(View<'_, u64>, View<'_, u64>)>,
+        from: View<'_, f32>,
+    ) -> Result<()> {
         let kernel = self.stream.device().kernel("emb_write_rows")?;
         let (parts, count, rows) = (self.parts, self.parts.len() as u32, self.count as u64);
         let (keys, last) = places.unzip();
@@ -76,8 +80,7 @@ fn find_last<'a>(
     stream.clear(both.reborrow())?;
     let (keys, last) = both.split_at(len);
     let device = stream.device();
-    let shape =
-        Shape::covering(numbers.len() as u64, THREADS, WAVES * device.multiprocessors()?);
+    let shape = Shape::covering(numbers.len() as u64, THREADS, WAVES * device.multiprocessors()?);
     let args = (numbers, numbers.len() as u64, keys, last, len as u64 - 1);
     // SAFETY: twice as many places as rows, cleared, a power of two.
     unsafe { stream.launch(device.kernel("emb_find_last_rows")?, shape, args) }?;

@@ -5,6 +5,7 @@
 
 use super::Cuda;
 use super::descriptors::TableDescriptor;
+use super::foreseen::Foreseen;
 use super::init::fill;
 use crate::rng::{Key, Purpose};
 use crate::table_checks::{check_tables, slot_width};
@@ -19,6 +20,8 @@ pub struct CudaTables {
     tables: Vec<Table>,
     host: Vec<TableDescriptor>,
     descriptors: Buffer<TableDescriptor>,
+    /// Of batches that updates are still to come for.
+    pub(super) foreseen: Foreseen,
 }
 
 /// Memory of one table.
@@ -80,11 +83,7 @@ impl CudaTables {
 
     /// Does `work` behind all work on the tables so far, and later work on them behind it: for
     /// launches that know the tables by addresses alone.
-    pub(super) fn around(
-        &self,
-        stream: &Stream,
-        work: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn around(&self, stream: &Stream, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let home = self.descriptors.home();
         stream.after(home)?;
         work()?;
@@ -109,7 +108,13 @@ pub(super) fn create(cuda: &mut Cuda, specs: &[TableSpec], seed: u64) -> Result<
         .collect();
     let mut descriptors = stream.uninit(host.len())?;
     stream.upload(&host, descriptors.whole_mut())?;
-    let mut made = CudaTables { specs: specs.to_vec(), tables, host, descriptors };
+    let mut made = CudaTables {
+        specs: specs.to_vec(),
+        tables,
+        host,
+        descriptors,
+        foreseen: Foreseen::default(),
+    };
     for t in 0..specs.len() {
         let key = Key::new(seed, &specs[t].name, Purpose::Init);
         let descriptors = made.descriptors.whole();
@@ -128,9 +133,7 @@ impl Table {
         let element_state =
             memory(stream, spec, "element state", rows * dim * element_slots as u128)?;
         let row_numbers = match spec.window.rows {
-            Some(_) if is_stochastic(spec) => {
-                Some(memory(stream, spec, "row numbers", rows)?)
-            }
+            Some(_) if is_stochastic(spec) => Some(memory(stream, spec, "row numbers", rows)?),
             _ => None,
         };
         let parts_host = parts(spec, &weights, &row_state, &element_state);

@@ -38,21 +38,25 @@ pub(super) fn scatter_update(
     if batch.len == 0 {
         return Ok(());
     }
+    let mut foreseen = tables.foreseen.take(map, &batch);
     let Cuda { stream, ids, update, .. } = cuda;
     let Scratch { rules: described, records, keys, far, .. } = update;
+    let keys = foreseen.as_mut().unwrap_or(keys);
     described.set(tables.specs(), rules);
-    let tables = Tables {
+    let all = Tables {
         stream,
         specs: tables.specs(),
         descriptors: tables.descriptors(),
         records: upload(records, stream, &described.records)?,
     };
-    let at = Step::new(tables, map, ids.features(stream)?, batch, gradients);
+    let at = Step::new(all, map, ids.features(stream)?, batch, gradients);
     keys.build(at)?;
     let lookups = keys.lookups(at)?;
     let launch = Launch { step, ..lookups.launch };
-    launch_rules(tables, described, TouchedRows::of(&at, &lookups), far, launch)?;
-    at.release_sequences()
+    launch_rules(all, described, TouchedRows::of(&at, &lookups), far, launch)?;
+    at.release_sequences()?;
+    tables.foreseen.put(foreseen);
+    Ok(())
 }
 
 /// Checks everything about the batch and its gradients; waits for the device.

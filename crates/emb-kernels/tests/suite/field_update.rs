@@ -1,7 +1,8 @@
 //! What users of comparable systems ran into, as tests: gradients, state, rounding, seeds.
 
 use crate::support::{Group, batch, table, without_eps};
-use emb_kernels::cpu::{Cpu, CpuOptions, RowGradients};
+use emb_kernels::RowGradients;
+use emb_kernels::cpu::{Cpu, CpuOptions};
 use emb_kernels::{
     Backend, Dtype, Gradients, Init, Jagged, Mat, Pooling, Rounding, TableSpec, Window,
 };

@@ -27,6 +27,17 @@ impl<B: Backend> DeviceBatch<B> {
         }
     }
 
+    /// Puts another batch of the same size in its place.
+    pub(super) fn overwrite(&mut self, backend: &mut B, batch: &Jagged) {
+        let host = batch.as_ref();
+        let len = B::len(&self.offsets);
+        backend.upload(host.offsets, B::view_mut(&mut self.offsets, 0..len)).expect("memory");
+        backend.upload(host.values, B::view_mut(&mut self.values, 0..self.len)).expect("memory");
+        if let (Some(own), Some(weights)) = (&mut self.weights, host.weights) {
+            backend.upload(weights, B::view_mut(own, 0..self.len)).expect("memory");
+        }
+    }
+
     pub(super) fn view(&self) -> JaggedView<'_, B> {
         JaggedView {
             names: &self.names,
