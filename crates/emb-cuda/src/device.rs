@@ -122,6 +122,7 @@ impl Device {
         if let Some(&kernel) = lock(&self.0.kernels).get(name) {
             return Ok(kernel);
         }
+        self.bind()?;
         let mut module = lock(&self.0.module);
         let kernel = match &*module {
             Some(module) => module.kernel(name)?,

@@ -49,6 +49,7 @@ impl Event {
     /// # Errors
     /// Work that failed.
     pub fn is_done(&self) -> Result<bool> {
+        self.device.bind()?;
         // SAFETY: an event that lives.
         match unsafe { result::event::query(self.raw) } {
             Err(error) if error.0 == CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -61,6 +62,7 @@ impl Event {
     /// # Errors
     /// Work that failed.
     pub fn synchronize(&self) -> Result<()> {
+        self.device.bind()?;
         // SAFETY: an event that lives.
         unsafe { result::event::synchronize(self.raw) }.named("cuEventSynchronize")
     }
@@ -70,6 +72,7 @@ impl Event {
     /// # Errors
     /// Events that are not done or not timed.
     pub fn seconds_since(&self, start: &Self) -> Result<f64> {
+        self.device.bind()?;
         // SAFETY: events that live.
         let milliseconds = unsafe { result::event::elapsed(start.raw, self.raw) };
         milliseconds.named("cuEventElapsedTime").map(|milliseconds| f64::from(milliseconds) * 1e-3)
@@ -78,7 +81,9 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: created once; the driver lets go of it when its work is done.
-        let _ = unsafe { result::event::destroy(self.raw) };
+        if self.device.bind().is_ok() {
+            // SAFETY: created once; the driver lets go of it when its work is done.
+            let _ = unsafe { result::event::destroy(self.raw) };
+        }
     }
 }

@@ -162,14 +162,18 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
-        self.around(&[from.home(), to.home()], || {
-            let (source, target) = (from.home().device(), to.home().device());
-            let (from, to) = (from.pointer(), to.pointer());
-            if source == target {
+        let homes = [from.home(), to.home()];
+        let [source, target] = homes.map(Self::device);
+        let (from, to) = (from.pointer(), to.pointer());
+        if source == target {
+            return self.around(&homes, || {
                 // SAFETY: borrowed memory of this many bytes; the parts do not meet.
-                return unsafe { result::memcpy_dtod_async(to, from, bytes, self.raw()) }
-                    .named("cuMemcpyDtoDAsync");
-            }
+                unsafe { result::memcpy_dtod_async(to, from, bytes, self.raw()) }
+                    .named("cuMemcpyDtoDAsync")
+            });
+        }
+        // Such a copy needs no link between the devices.
+        self.between(&homes, || {
             let (source, target) = (source.context(), target.context());
             // SAFETY: as above, in the devices of these contexts.
             unsafe { result::memcpy_peer_async(target, to, source, from, bytes, self.raw()) }
@@ -200,10 +204,7 @@ impl Stream {
         args.homes(&mut add);
         let homes = &homes[..foreign];
         for home in homes.iter().flatten() {
-            if home.device() != self.device() {
-                self.device().reach(home.device())?;
-            }
-            self.after(home)?;
+            self.reach(home)?;
         }
         self.device().bind()?;
         let [x, y, z] = shape.grid;
@@ -239,6 +240,18 @@ impl Stream {
         joint.record(other.raw())?;
         self.device().bind()?;
         joint.hold(self.raw())
+    }
+
+    /// [`after`](Self::after), for work that uses memory of `home` by its address: that of another
+    /// device is made readable and writable first.
+    ///
+    /// # Errors
+    /// Devices without a link between them.
+    pub fn reach(&self, home: &Self) -> Result<()> {
+        if home.device() != self.device() {
+            self.device().reach(home.device())?;
+        }
+        self.after(home)
     }
 
     /// The work queued so far.
@@ -293,8 +306,14 @@ impl Stream {
         }
     }
 
-    /// Does `work` behind the work of `homes`, and their later work behind it.
+    /// [`between`](Self::between), for work that needs a link to the devices of `homes`.
     fn around(&self, homes: &[&Self], work: impl FnOnce() -> Result<()>) -> Result<()> {
+        homes.iter().try_for_each(|home| self.device().reach(home.device()))?;
+        self.between(homes, work)
+    }
+
+    /// Does `work` behind the work of `homes`, and their later work behind it.
+    fn between(&self, homes: &[&Self], work: impl FnOnce() -> Result<()>) -> Result<()> {
         for home in homes {
             self.after(home)?;
         }

@@ -93,6 +93,42 @@ fn an_event_is_a_point_of_its_stream() {
     assert!(end.seconds_since(&start).expect("both are timed") >= 0.0);
 }
 
+/// A thread that has called nothing yet has no device of its own.
+#[test]
+fn events_and_kernels_are_there_for_any_thread() {
+    let Some(device) = device() else { return };
+    let stream = device.stream().expect("a stream");
+    let [start, end] = [0, 1].map(|_| stream.record_timed().expect("an event"));
+    let in_a_thread =
+        |work: &(dyn Fn() + Sync)| std::thread::scope(|scope| scope.spawn(work).join());
+    let missing = || device.kernel("emb_no_such_kernel").expect_err("no such kernel");
+    let expected = missing();
+    in_a_thread(&|| assert_eq!(missing(), expected)).expect("the same refusal");
+    in_a_thread(&|| end.synchronize().expect("done")).expect("a wait");
+    in_a_thread(&|| assert!(end.is_done().expect("no failure"))).expect("a question");
+    in_a_thread(&|| assert!(end.seconds_since(&start).expect("both are timed") >= 0.0))
+        .expect("a measurement");
+}
+
+/// Memory of one device, used by its address from another.
+#[test]
+fn memory_of_another_device_is_reached() {
+    let Some(device) = device().filter(|_| Device::count().expect("a driver") > 1) else { return };
+    let other = Device::open(1).expect("a device").stream().expect("a stream");
+    let (stream, sent) = (device.stream().expect("a stream"), numbers(257, 3));
+    let mut memory = other.zeros::<u32>(257).expect("memory");
+    stream.upload(&sent, memory.whole_mut()).expect("an upload to another device");
+    assert!(download(&stream, &memory) == sent && download(&other, &memory) == sent);
+    let mut near = stream.zeros::<u32>(257).expect("memory");
+    let middle = other.zeros::<u32>(0).expect("nothing");
+    stream.copy(middle.whole(), near.view_mut(7..7)).expect("a copy of nothing");
+    other.copy(memory.whole(), near.whole_mut()).expect("a copy from one device to another");
+    assert!(download(&stream, &near) == sent);
+    let event = other.record().expect("an event");
+    stream.wait(&event).expect("a wait for another device");
+    stream.synchronize().expect("done");
+}
+
 #[test]
 fn lengths_devices_kernels_and_memory_that_do_not_fit_are_named() {
     let Some(device) = device() else { return };
