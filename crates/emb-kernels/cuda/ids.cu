@@ -4,11 +4,19 @@
 //   [0] first position whose id is outside its table, or all ones
 //   [1] last offset   [2] first position of the features   [3] position after them
 //   [4] elements of the rows of all sequence features
+//   [5] first index of an offset that is below the one before it, or not 0 itself, or all ones
 #include "tables.cuh"
 
 namespace emb {
 
-enum Report { kFirstBad = 0, kLastOffset = 1, kFirst = 2, kEnd = 3, kElements = 4 };
+enum Report {
+    kFirstBad = 0,
+    kLastOffset = 1,
+    kFirst = 2,
+    kEnd = 3,
+    kElements = 4,
+    kFirstBadOffset = 5,
+};
 
 }  // namespace emb
 
@@ -43,18 +51,21 @@ extern "C" __global__ void __launch_bounds__(32) emb_describe_batch(
     report[emb::kFirst] = offsets[first * batch];
     report[emb::kEnd] = offsets[end * batch];
     report[emb::kElements] = before;
+    report[emb::kFirstBadOffset] = offsets[0] == 0 ? ~0ull : 0;
 }
 EMB_KERNEL(emb_describe_batch)
 
 // Finds the first id of features first..end, in the order of the batch, that its table does not
-// have. A negative id is a huge unsigned one.
+// have. A negative id is a huge unsigned one. And the first of all bags that ends before it begins,
+// since lookups would read what is not theirs; whatever the offsets, this reads inside its arrays.
 //
 // Grid any, block 256: a block takes 1,024 positions at a time. Reads 8 bytes an id, once, four
-// loads a thread in flight; finds the feature of a thread's first position by bisection. 32
-// registers on sm_90.
+// loads a thread in flight, and 8 bytes a bag; finds the feature of a thread's first position by
+// bisection. 36 registers on sm_90.
 extern "C" __global__ void __launch_bounds__(256) emb_check_ids(
     const emb::Feature* features, uint32_t first, uint32_t end, const uint64_t* offsets,
-    uint64_t batch, const int64_t* values, uint64_t len, unsigned long long* report) {
+    uint64_t batch, uint64_t bags, const int64_t* values, uint64_t len,
+    unsigned long long* report) {
     constexpr int kInFlight = 4;
     const uint64_t begin = offsets[first * batch], last = offsets[end * batch];
     const uint64_t stop = last < len ? last : len;
@@ -77,6 +88,12 @@ extern "C" __global__ void __launch_bounds__(256) emb_check_ids(
                 atomicMin(&report[emb::kFirstBad], (unsigned long long)position);
                 break;
             }
+        }
+    }
+    for (uint64_t bag = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; bag < bags;
+         bag += (uint64_t)gridDim.x * blockDim.x) {
+        if (offsets[bag + 1] < offsets[bag]) {
+            atomicMin(&report[emb::kFirstBadOffset], (unsigned long long)bag + 1);
         }
     }
 }

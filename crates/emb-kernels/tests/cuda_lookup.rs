@@ -6,8 +6,8 @@
 use emb_cuda::Device;
 use emb_kernels::conformance::embedding::{Case, cases};
 use emb_kernels::{
-    Backend, Cpu, CpuOptions, Cuda, CudaOptions, Dtype, Error, Feature, FeatureMap, Init, Jagged,
-    JaggedView, Mat, Pooling, RowNumbers, RowTransfer, TableSpec, Window,
+    Backend, Cpu, CpuOptions, Cuda, CudaOptions, Dtype, Error, Feature, FeatureMap, Gradients,
+    Init, Jagged, JaggedView, Mat, Pooling, RowNumbers, RowTransfer, TableSpec, Window,
 };
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 
@@ -223,6 +223,66 @@ fn a_bad_id_is_refused_as_on_the_cpu_before_anything_is_written() {
         assert_eq!(expected.len(), 4);
         assert_eq!(refused(&mut cuda(&device), bad), expected);
     }
+}
+
+/// Two features of one table; the memory of the batch says other offsets than were checked.
+fn offsets_that_lie(backend: &mut Cuda, offsets: &[u64]) -> Error {
+    let specs = [TableSpec::new("t", 3, 4, optimizer(RuleKind::Sgd))];
+    let feature = |name: &str, pooling| Feature { name: name.to_owned(), table: 0, pooling };
+    let features = vec![feature("a", Pooling::Sum), feature("b", Pooling::None)];
+    let map = FeatureMap::new(features, &specs, 0).expect("a map");
+    let lengths = [1, 1, 0, 3];
+    let batch = Jagged::from_lengths(&["a", "b"], 2, &lengths, vec![0, 1, 2, 1, 2], None);
+    let mut batch = Batch::new(backend, &batch.expect("a batch"));
+    backend.upload(offsets, batch.offsets.whole_mut()).expect("a copy");
+    let mut tables = backend.create_tables(&specs, 1).expect("tables");
+    let mut pooled = up(backend, &[7.0; 2 * 4]);
+    let matrix = Mat::new(pooled.whole_mut(), 2, 4);
+    let refusal = backend.pool(&mut tables, &map, batch.view(), matrix).expect_err("they lie");
+    assert!(down(backend, &pooled).iter().all(|&value| value == 7.0), "written to");
+    let gradients = Gradients { pooled: Mat::new(pooled.whole(), 2, 4), sequences: &[] };
+    let gradients = Gradients { sequences: &[(1, Mat::new(pooled.view(0..0), 0, 4))], ..gradients };
+    let (rules, before) = ([optimizer(RuleKind::Sgd).rule(0.1, 1)], rows_of(backend, &mut tables));
+    let update = backend.scatter_update(&mut tables, &map, batch.view(), &gradients, &rules, 1);
+    assert!(update.is_err(), "an update by {offsets:?}");
+    assert!(rows_of(backend, &mut tables) == before, "written to");
+    refusal
+}
+
+#[test]
+fn offsets_that_lie_are_refused_before_they_are_followed() {
+    let Some(device) = device() else { return };
+    let mut cuda = cuda(&device);
+    let decrease = |index, previous, next| Error::OffsetsDecrease { index, previous, next };
+    let cases = [
+        ([0, 4, 2, 3, 5], decrease(2, 4, 2)),
+        ([0, 1 << 40, 2, 3, 5], decrease(2, 1 << 40, 2)),
+        ([0, 1, 1, 9, 5], decrease(4, 9, 5)),
+        ([2, 2, 2, 3, 5], Error::OffsetsStart { first: 2 }),
+    ];
+    for (offsets, expected) in cases {
+        assert_eq!(offsets_that_lie(&mut cuda, &offsets), expected);
+    }
+    let refusal = offsets_that_lie(&mut cuda, &[0, 1, 2, 3, 4]).to_string();
+    assert!(refusal.contains("last offset"), "{refusal}");
+}
+
+#[test]
+fn tables_of_another_device_are_looked_up() {
+    let Some(near) = device() else { return };
+    let Ok(far) = Device::open(1) else { return eprintln!("skipped: one device") };
+    let (mut cuda, mut far) = (cuda(&near), cuda(&far));
+    let case = cases().next().expect("a case");
+    let mut tables = far.create_tables(&case.specs, case.seed).expect("tables");
+    let (map, batch) = (case.map(), Batch::new(&mut far, &case.batch));
+    let len = batch.samples * map.width();
+    let mut lookup = |backend: &mut Cuda| {
+        let mut pooled = up(backend, &vec![7.0; len]);
+        let matrix = Mat::new(pooled.whole_mut(), batch.samples, map.width());
+        backend.pool(&mut tables, &map, batch.view(), matrix).expect("a lookup");
+        bits(&down(backend, &pooled))
+    };
+    assert_eq!(lookup(&mut cuda), lookup(&mut far));
 }
 
 #[test]

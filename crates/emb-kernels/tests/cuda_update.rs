@@ -231,3 +231,58 @@ fn rules_have_the_bits_of_their_rust_twins() {
         }
     }
 }
+
+/// Weights of two tables after an update of one batch, which may have been foreseen as one of other
+/// features.
+fn updated(cuda: &mut Cuda, foreseen: Option<&[(usize, Pooling)]>) -> Vec<f32> {
+    let optimizer = OptimizerConfig::new(RuleKind::Sgd).build().expect("a rule");
+    let spec =
+        |name| TableSpec { init: Init::Constant(0.5), ..TableSpec::new(name, 3, 4, optimizer) };
+    let specs = ["a", "b"].map(spec);
+    let map_of = |features: &[(usize, Pooling)]| {
+        let feature = |&(table, pooling)| Feature { name: format!("of {table}"), table, pooling };
+        FeatureMap::new(features.iter().map(feature).collect(), &specs, 0).expect("a map")
+    };
+    let map = map_of(&[(1, Pooling::Sum), (0, Pooling::Mean)]);
+    let names = ["of 1", "of 0"].map(str::to_owned);
+    let mut tables = cuda.create_tables(&specs, 5).expect("tables");
+    let (offsets, ids) = ([0, 2, 4, 5, 6], [0, 2, 1, 2, 2, 0]);
+    let mut starts = cuda.zeros::<u64>(offsets.len()).expect("memory");
+    cuda.upload(&offsets, starts.whole_mut()).expect("a copy");
+    let mut values = cuda.zeros::<i64>(ids.len()).expect("memory");
+    cuda.upload(&ids, values.whole_mut()).expect("a copy");
+    let view = JaggedView::<Cuda> {
+        names: &names,
+        batch: 2,
+        len: ids.len(),
+        offsets: starts.whole(),
+        values: values.whole(),
+        weights: None,
+    };
+    if let Some(features) = foreseen {
+        cuda.foresee(&mut tables, &map_of(features), view).expect("foresight");
+        let short = JaggedView { offsets: starts.view(0..3), ..view };
+        let refused = cuda.foresee(&mut tables, &map, short);
+        assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+    }
+    let mut gradient = cuda.zeros::<f32>(2 * map.width()).expect("memory");
+    cuda.upload(&[1.0; 16], gradient.whole_mut()).expect("a copy");
+    let pooled = Mat::new(gradient.whole(), 2, map.width());
+    let (gradients, rules) = (Gradients { pooled, sequences: &[] }, [optimizer.rule(0.25, 1); 2]);
+    cuda.scatter_update(&mut tables, &map, view, &gradients, &rules, 1).expect("an update");
+    let mut weights = vec![0.0; 24];
+    let (a, b) = weights.split_at_mut(12);
+    cuda.read_rows(&mut tables, 0, 0, a, &mut []).expect("rows");
+    cuda.read_rows(&mut tables, 1, 0, b, &mut []).expect("rows");
+    weights
+}
+
+#[test]
+fn a_batch_foreseen_with_other_features_is_sorted_anew() {
+    let Some(mut cuda) = cuda() else { return };
+    let expected = updated(&mut cuda, None);
+    let (sum, mean) = (Pooling::Sum, Pooling::Mean);
+    for features in [[(0, sum), (1, mean)], [(1, sum), (0, sum)], [(1, sum), (0, mean)]] {
+        assert_eq!(updated(&mut cuda, Some(&features)), expected, "{features:?}");
+    }
+}

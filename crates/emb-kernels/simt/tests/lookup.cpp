@@ -58,7 +58,7 @@ void gathers_one(const Batch& b, uint32_t f, uint64_t stride, uint32_t chunk) {
 
 void gathers(const Batch& b) {
     const uint32_t count = (uint32_t)b.features.size();
-    check::Buffer<unsigned long long> report(5);
+    check::Buffer<unsigned long long> report(6);
     check::Buffer<uint64_t> starts(count + 1);
     LAUNCH(emb_describe_batch, 1, 32, 0, b.features.data(), count, b.offsets.data(), b.batch, 0u,
            count, report, starts);

@@ -122,13 +122,13 @@ TEST(a_copy_of_rows_moves_each_element_once) {
 
 TEST(a_check_of_ids_reads_each_once) {
     Counted counted(8, emb::kF32, emb::kSum, 300, false);
-    check::Buffer<unsigned long long> report(5);
+    check::Buffer<unsigned long long> report(6);
     check::Buffer<uint64_t> starts(2);
     LAUNCH(emb_describe_batch, 1, 32, 0, counted.features, 1, counted.offsets, 300, 0, 1, report,
            starts);
     simt_counters_reset();
-    LAUNCH(emb_check_ids, 2, 256, 0, counted.features, 0, 1, counted.offsets, 300, counted.values,
-           counted.ids, report);
+    LAUNCH(emb_check_ids, 2, 256, 0, counted.features, 0, 1, counted.offsets, 300, 300,
+           counted.values, counted.ids, report);
     if (!simt_counts()) return;
     EXPECT_EQUAL(bytes_of(counted.values).reads, 8 * counted.ids);
 }

@@ -20,17 +20,27 @@ Batch some_batch(uint64_t seed, uint64_t samples, bool weighted) {
     return b;
 }
 
+// First index of an offset that is below the one before it; 0 for one that is not 0 itself.
+uint64_t first_bad_offset(const Batch& b) {
+    if (b.offsets[0] != 0) return 0;
+    for (uint64_t i = 1; i < b.offsets.size(); ++i) {
+        if (b.offsets[i] < b.offsets[i - 1]) return i;
+    }
+    return ~0ull;
+}
+
 // First bad position of features first .. end, as the kernel finds it.
 uint64_t first_bad(const Batch& b, uint32_t first, uint32_t end, unsigned blocks) {
     const uint32_t count = (uint32_t)b.features.size();
-    check::Buffer<unsigned long long> report(5);
+    check::Buffer<unsigned long long> report(6);
     check::Buffer<uint64_t> starts(count + 1);
     LAUNCH(emb_describe_batch, 1, 32, 0, b.features.data(), count, b.offsets.data(), b.batch, first,
            end, report, starts);
     EXPECT_EQUAL(report[emb::kFirst], b.offsets[first * b.batch]);
     EXPECT_EQUAL(report[emb::kEnd], b.offsets[end * b.batch]);
     LAUNCH(emb_check_ids, blocks, 256, 0, b.features.data(), first, end, b.offsets.data(), b.batch,
-           b.values.data(), b.values.size(), report);
+           b.offsets.size() - 1, b.values.data(), b.values.size(), report);
+    EXPECT_EQUAL(report[emb::kFirstBadOffset], first_bad_offset(b));
     return report[emb::kFirstBad];
 }
 
@@ -60,6 +70,19 @@ TEST(the_first_bad_id_in_the_order_of_the_batch_is_told) {
             b.values = good;
         }
     });
+}
+
+TEST(offsets_that_lie_are_told_and_nothing_outside_is_read) {
+    check::Random random(5);
+    for (int round = 0; round < 40; ++round) {
+        Batch b = some_batch(1, 1 + round * 3, false);
+        for (int i = 0; i < 2; ++i) {
+            const uint64_t lies[] = {0, 1, b.values.size(), 1ull << 40, ~0ull};
+            // The last one is that the number of ids is compared with.
+            b.offsets[random.below(b.offsets.size() - 1)] = lies[random.below(5)];
+        }
+        first_bad(b, 0, 9, 1 + round % 3);
+    }
 }
 
 TEST(ids_of_other_features_are_not_looked_at) {

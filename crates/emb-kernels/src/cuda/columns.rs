@@ -80,7 +80,7 @@ pub(super) fn row_gradients(
         }
         return Ok(());
     }
-    let mut foreseen = tables.foreseen.take(map, &batch);
+    let mut foreseen = tables.foreseen.take(map, cuda.ids.told(), &batch);
     let Cuda { stream, ids, update, .. } = cuda;
     let update::Scratch { rules: described, records, keys, columns, .. } = update;
     let keys = foreseen.as_mut().unwrap_or(keys);

@@ -1,7 +1,8 @@
 //! Lookups that were sorted ahead of their update: [`Foreseen`].
 
+use super::descriptors::FeatureDescriptor;
 use super::keys::{Keys, Step, Tables};
-use super::{Cuda, CudaTables};
+use super::{Cuda, CudaTables, ids};
 use crate::{FeatureMap, JaggedView, Mat, Result};
 use emb_cuda::View;
 
@@ -53,10 +54,16 @@ impl Foreseen {
         }
     }
 
-    /// The lookups of a batch, if they were sorted.
-    pub(super) fn take(&mut self, map: &FeatureMap, batch: &JaggedView<'_, Cuda>) -> Option<Keys> {
+    /// The lookups of a batch, if they were sorted, and by these features.
+    pub(super) fn take(
+        &mut self,
+        map: &FeatureMap,
+        features: &[FeatureDescriptor],
+        batch: &JaggedView<'_, Cuda>,
+    ) -> Option<Keys> {
         let place = Place::of(map, batch);
-        let at = self.waiting.iter().position(|(other, _)| *other == place)?;
+        let same = |(other, keys): &(Place, Keys)| *other == place && keys.features == features;
+        let at = self.waiting.iter().position(same)?;
         Some(self.waiting.remove(at).1)
     }
 
@@ -74,13 +81,16 @@ pub(super) fn foresee(
     map: &FeatureMap,
     batch: JaggedView<'_, Cuda>,
 ) -> Result<()> {
-    if batch.len == 0 {
+    ids::check_shapes("foresee", tables, map, batch)?;
+    if batch.len == 0 || batch.batch == 0 {
         return Ok(());
     }
     let Cuda { stream, ids, .. } = cuda;
     let place = Place::of(map, &batch);
     let mut keys = tables.foreseen.room(place);
     ids.tell(stream, tables, map)?;
+    keys.features.clear();
+    keys.features.extend_from_slice(ids.told());
     let all = Tables {
         stream,
         specs: tables.specs(),

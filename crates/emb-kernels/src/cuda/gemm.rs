@@ -196,7 +196,7 @@ fn multiply(
     let bias_home = bias.map_or(stream, View::home);
     let homes = [a.home(), b.home(), out.home(), bias_home];
     for home in homes {
-        stream.after(home)?;
+        stream.reach(home)?;
     }
     stream.device().bind()?;
     let product = Product {

@@ -12,7 +12,7 @@ use emb_cuda::{Shape, Stream, View};
 use std::ops::Range;
 
 /// Numbers of the report before the starts of sequences: `emb::Report` of `cuda/ids.cu`.
-const REPORT: usize = 5;
+const REPORT: usize = 6;
 
 /// Ids of a block: four a thread.
 const IDS_OF_A_BLOCK: u64 = 1024;
@@ -65,6 +65,11 @@ impl Scratch {
         Ok(map.descriptors.room(stream, len)?.view(0..len))
     }
 
+    /// The same, as the host has them.
+    pub(super) fn told(&self) -> &[FeatureDescriptor] {
+        &self.maps[self.current].host
+    }
+
     /// Descriptors of those features, and the slots of a pooled lookup of them.
     pub(super) fn slots(
         &mut self,
@@ -102,6 +107,8 @@ impl Scratch {
         tables: &CudaTables,
         map: &FeatureMap,
     ) -> Result<()> {
+        // Features have addresses of the tables, which may be those of another device.
+        stream.device().reach(tables.descriptors().home().device())?;
         self.fresh.clear();
         let mut sequences = 0;
         for (f, feature) in map.features().iter().enumerate() {
@@ -140,16 +147,13 @@ impl Scratch {
     }
 }
 
-/// Checks shapes, and looks at the ids of `features`; waits for the device. Nothing is refused yet
-/// that depends on ids: see [`Report::refuse`].
-pub(super) fn look(
-    cuda: &mut Cuda,
+/// Checks what needs no look at the batch itself.
+pub(super) fn check_shapes(
     operation: &'static str,
     tables: &CudaTables,
     map: &FeatureMap,
     batch: JaggedView<'_, Cuda>,
-    features: Range<usize>,
-) -> Result<Report> {
+) -> Result<()> {
     let lengths = Lengths {
         names: batch.names.len(),
         batch: batch.batch,
@@ -166,6 +170,20 @@ pub(super) fn look(
         let (what, expected, got) = ("values of one batch, at most", most, batch.len);
         return Err(Error::Shape { operation, what, expected, got });
     }
+    Ok(())
+}
+
+/// Checks shapes, and looks at the ids of `features`; waits for the device. Nothing is refused yet
+/// that depends on ids: see [`Report::refuse`].
+pub(super) fn look(
+    cuda: &mut Cuda,
+    operation: &'static str,
+    tables: &CudaTables,
+    map: &FeatureMap,
+    batch: JaggedView<'_, Cuda>,
+    features: Range<usize>,
+) -> Result<Report> {
+    check_shapes(operation, tables, map, batch)?;
     let Cuda { stream, ids, .. } = cuda;
     ids.tell(stream, tables, map)?;
     let count = map.features().len();
@@ -187,11 +205,11 @@ pub(super) fn look(
     );
     // SAFETY: one offset a bag and one more, as checked; a start a feature and one more.
     unsafe { stream.launch(device.kernel("emb_describe_batch")?, Shape::new(1, 32), args) }?;
-    if batch.len > 0 {
-        let blocks = (batch.len as u64).div_ceil(IDS_OF_A_BLOCK);
+    let (bags, ids) = ((count * batch.batch) as u64, batch.len as u64);
+    if bags.max(ids) > 0 {
+        let blocks = bags.max(ids).div_ceil(IDS_OF_A_BLOCK);
         let blocks = blocks.min(u64::from(WAVES * device.multiprocessors()?));
-        let args =
-            (descriptors, first, end, offsets, samples, batch.values, batch.len as u64, summary);
+        let args = (descriptors, first, end, offsets, samples, bags, batch.values, ids, summary);
         // SAFETY: as above; values beyond their number are not read, whatever the offsets.
         unsafe {
             stream.launch(device.kernel("emb_check_ids")?, Shape::new(blocks as u32, THREADS), args)
@@ -199,6 +217,7 @@ pub(super) fn look(
     }
     host.resize(len, 0);
     stream.download(report.room(stream, len)?.view(0..len), host)?;
+    refuse_offsets(stream, offsets, host[5])?;
     same(operation, "last offset", batch.len, host[1] as usize)?;
     let values = (host[3] - host[2]) as usize;
     Ok(Report { first_bad: host[0], values, elements: host[4] as usize })
@@ -223,6 +242,22 @@ impl Report {
         cuda.stream.download(batch.values.slice(position..position + 1), &mut id)?;
         Err(out_of_range(tables.specs(), map, batch.batch, &offsets, position, id[0]))
     }
+}
+
+/// Refuses offsets that do not ascend from 0, of which `first_bad` is the first index.
+fn refuse_offsets(stream: &Stream, offsets: View<'_, u64>, first_bad: u64) -> Result<()> {
+    let index = match usize::try_from(first_bad) {
+        Ok(index) if index < offsets.len() => index,
+        _ => return Ok(()),
+    };
+    let mut pair = [0; 2];
+    let from = index.saturating_sub(1);
+    stream.download(offsets.slice(from..index + 1), &mut pair[..=index - from])?;
+    let [previous, next] = pair.map(|offset| offset as i64);
+    Err(match index {
+        0 => Error::OffsetsStart { first: previous },
+        _ => Error::OffsetsDecrease { index, previous, next },
+    })
 }
 
 /// [`look`] at all features, and refusal of the first bad id.

@@ -37,6 +37,8 @@ pub(super) struct Keys {
     chunk_sums: Kept<f32>,
     /// Whether the lookups of a batch are sorted, and wait for their gradients.
     is_sorted: bool,
+    /// What they were sorted by, where that was before their update.
+    pub(super) features: Vec<FeatureDescriptor>,
     has_sources: bool,
     has_chunks: bool,
     stride: usize,
@@ -165,7 +167,7 @@ impl Keys {
     fn tell_sequences(&mut self, step: Step<'_>) -> Result<()> {
         self.sequences_host.clear();
         for (_, mat) in step.sequences {
-            step.tables.stream.after(mat.data.home())?;
+            step.tables.stream.reach(mat.data.home())?;
             let (gradient, stride) = (mat.data.pointer(), mat.stride as u64);
             self.sequences_host.push(Sequence { gradient, stride });
         }

@@ -38,7 +38,7 @@ pub(super) fn scatter_update(
     if batch.len == 0 {
         return Ok(());
     }
-    let mut foreseen = tables.foreseen.take(map, &batch);
+    let mut foreseen = tables.foreseen.take(map, cuda.ids.told(), &batch);
     let Cuda { stream, ids, update, .. } = cuda;
     let Scratch { rules: described, records, keys, far, .. } = update;
     let keys = foreseen.as_mut().unwrap_or(keys);
