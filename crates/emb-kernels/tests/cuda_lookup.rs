@@ -267,6 +267,36 @@ fn offsets_that_lie_are_refused_before_they_are_followed() {
     assert!(refusal.contains("last offset"), "{refusal}");
 }
 
+/// On a device that no other test uses.
+#[test]
+fn lookups_go_on_after_a_device_was_full() {
+    let Ok(device) = Device::open(2) else { return eprintln!("skipped: no third device") };
+    let mut cuda = cuda(&device);
+    let case = cases().next().expect("a case");
+    let mut tables = cuda.create_tables(&case.specs, case.seed).expect("tables");
+    let (map, batch) = (case.map(), Batch::new(&mut cuda, &case.batch));
+    let len = batch.samples * map.width();
+    let mut pooled = up(&mut cuda, &vec![7.0; len]);
+    let stream = cuda.stream().clone();
+    let mut filled = Vec::new();
+    for power in (4..40).rev() {
+        while let Ok(memory) = stream.uninit::<u8>(1 << power) {
+            filled.push(memory);
+        }
+    }
+    let mut lookup = |backend: &mut Cuda| {
+        let matrix = Mat::new(pooled.whole_mut(), batch.samples, map.width());
+        backend.pool(&mut tables, &map, batch.view(), matrix)?;
+        Ok(bits(&down(backend, &pooled)))
+    };
+    let refused = lookup(&mut cuda);
+    assert!(matches!(refused, Err(Error::Memory { .. })), "{refused:?}");
+    drop(filled);
+    let got = lookup(&mut cuda).expect("there is room again");
+    let fresh = &mut Cuda::new(&device, CudaOptions::default()).expect("a backend");
+    assert_eq!(lookup(fresh).expect("a lookup"), got);
+}
+
 #[test]
 fn tables_of_another_device_are_looked_up() {
     let Some(near) = device() else { return };

@@ -137,13 +137,16 @@ impl Scratch {
             self.current = (self.current + 1) % MAPS;
         }
         let (current, fresh) = (&mut self.maps[self.current], &self.fresh);
-        current.host.clone_from(fresh);
+        // Not known before the device has been told: it may be full.
+        current.host.clear();
         let descriptors = current.descriptors.room(stream, fresh.len())?;
         stream.upload(fresh, descriptors.view_mut(0..fresh.len()))?;
         let slots = slots_of(fresh);
         current.slot_count = slots.len();
         let room = current.slots.room(stream, slots.len())?;
-        Ok(stream.upload(&slots, room.view_mut(0..slots.len()))?)
+        stream.upload(&slots, room.view_mut(0..slots.len()))?;
+        current.host.clone_from(fresh);
+        Ok(())
     }
 }
 
