@@ -54,7 +54,7 @@ part() {
 
 row() {
     names+=("$1") results+=("$2") seconds+=("$3") details+=("$4")
-    printf '%-34s %-8s %7s s  %s\n' "$1" "$2" "$3" "$4"
+    printf '%-44s %-8s %7s s  %s\n' "$1" "$2" "$3" "$4"
     if [[ $2 == FAILED ]]; then failed=$((failed + 1)); fi
 }
 
@@ -115,7 +115,7 @@ cat "$out/bench.log"
 {
     echo "$device"
     for i in "${!names[@]}"; do
-        printf '%-34s %-8s %7s s  %s\n' "${names[i]}" "${results[i]}" "${seconds[i]}" "${details[i]}"
+        printf '%-44s %-8s %7s s  %s\n' "${names[i]}" "${results[i]}" "${seconds[i]}" "${details[i]}"
     done
     cat "$out/bench.log"
 } >"$out/table.txt"
