@@ -3,7 +3,6 @@
 
 mod devices;
 
-use devices::devices;
 use emb_comm::conformance::{self, Check as Claim, Placed};
 use emb_comm::{
     Check, Collective, DeviceSpace, Nccl, NcclOptions, Operation, Staged, Sums, UniqueId,
@@ -12,6 +11,17 @@ use emb_cuda::Device;
 use std::time::Duration;
 
 type Rank = Placed<DeviceSpace, Nccl>;
+
+/// Devices for ranks of NCCL; without the library, the reason is printed and the test is skipped.
+fn devices(most: usize) -> Vec<Device> {
+    match Nccl::library() {
+        Ok(_) => devices::devices(most),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            Vec::new()
+        }
+    }
+}
 
 fn options() -> NcclOptions {
     NcclOptions::default().with_timeout(Duration::from_mins(1))

@@ -12,7 +12,7 @@ constexpr unsigned kKeyTile = 1024;  // values of a block, as in keys.rs
 // What the bags of a mean divide by where there are per-sample weights: the sum of a bag's weights
 // in bag order, as the CPU backend adds them.
 // Grid: any; block: 256, a thread a bag. Moves 4 bytes a value, 16 a bag; one load in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(256)
     emb_bag_totals(const uint64_t* __restrict__ offsets, uint32_t bags,
                    const float* __restrict__ weights, float* __restrict__ totals) {
@@ -31,7 +31,7 @@ EMB_KERNEL(emb_bag_totals)
 // and its source is written too; without, a tag is the bag. `weights` and `totals` may be null.
 // Grid: tiles of 1,024 values; block: 256. Moves 8 bytes a value in and 12 out (20 with sources,
 // and 4 in with weights); offsets come from cache. 4 loads in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(emb::kKeyThreads)
     emb_keys(const emb::Feature* __restrict__ features, const uint64_t* __restrict__ offsets,
              uint32_t batch, uint32_t bags, const int64_t* __restrict__ values, uint32_t count,

@@ -46,7 +46,7 @@ __device__ __forceinline__ int64_t local_of(const RowMap& map, const uint64_t* s
 // the first position without an owner.
 // Grid: any, strides over the values; block: 256. Bytes: 8 a value in, 12 out; offsets and starts
 // come from cache. One load in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 24.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owners(const int64_t* __restrict__ values, uint32_t count,
                const uint64_t* __restrict__ offsets, uint32_t batch, uint32_t bags,
@@ -69,7 +69,7 @@ EMB_KERNEL(emb_owners)
 // Values of every bag at every owner: lengths[owner][bag], zeroed before. A bag's counters are one
 // thread's alone.
 // Grid: any, strides over the bags; block: 256. Bytes: 8 a value in, 8 in and out of cache.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 28.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owner_lengths(const uint64_t* __restrict__ offsets, uint32_t bags,
                       const uint64_t* __restrict__ owners, uint64_t* __restrict__ lengths) {
@@ -84,7 +84,7 @@ EMB_KERNEL(emb_owner_lengths)
 
 // Local id and position of every value in the order of owners.
 // Grid: any, strides over the values; block: 256. Bytes: 12 a value in, 8 more scattered, 16 out.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 28.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owner_ids(const uint64_t* __restrict__ owners, const uint32_t* __restrict__ tags,
                   uint32_t count, const int64_t* __restrict__ values,
@@ -106,7 +106,7 @@ EMB_KERNEL(emb_owner_ids)
 
 // The tags of keys that are to be sorted: 0, 1, ..; with `indices` also the keys, which are these.
 // Grid: any, strides over the keys; block: 256. Bytes: 4 a key out (4 in and 12 out with indices).
-// Registers (sm_90): @REG@
+// Registers (sm_90): 12.
 extern "C" __global__ void __launch_bounds__(256)
     emb_positions(const uint32_t* __restrict__ indices, uint32_t count,
                   uint64_t* __restrict__ keys, uint32_t* __restrict__ tags) {
@@ -124,7 +124,7 @@ EMB_KERNEL(emb_positions)
 // leaves it.
 // Grid: tiles of 4,096; block: 256. Bytes: 12 a key in, 4 out scattered, 8 a distinct id out; 16
 // loads in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 40.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_unique(const uint64_t* __restrict__ keys, const uint32_t* __restrict__ tags, uint32_t count,
                const uint32_t* __restrict__ tile_runs, int64_t* __restrict__ ids,
@@ -153,7 +153,7 @@ EMB_KERNEL(emb_unique)
 
 // Sets a matrix to 0.
 // Grid: any, strides over the elements; block: 256. Bytes: 4 an element.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 20.
 extern "C" __global__ void __launch_bounds__(256)
     emb_clear_rows(float* __restrict__ out, uint64_t rows, uint64_t cols, uint64_t stride) {
     for (uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < rows * cols;
@@ -167,7 +167,7 @@ EMB_KERNEL(emb_clear_rows)
 // However long a run is, one part adds it up: the bits are those of a plain loop.
 // Grid: any, strides over the runs; block: 256. Bytes: a value's row 4 * cols + 4, a run 16 in and
 // 4 * cols out; 4 loads of 16 bytes in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 58.
 extern "C" __global__ void __launch_bounds__(256)
     emb_segment_sums(const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,
                      const uint32_t* __restrict__ tags, const float* __restrict__ values,

@@ -56,14 +56,14 @@ template <typename R, typename T, int V>
 __device__ __forceinline__ void step_elements(const Part& part, const R& rule,
                                               const typename R::Row& shared, const Table& table,
                                               Row<T> row, float* stage, bool staged) {
-    constexpr uint32_t kSlots = R::kElementSlots > 0 ? R::kElementSlots : 1;
+    constexpr int kSlots = R::kElementSlots > 0 ? R::kElementSlots : 1;
     for (uint32_t column = V * part.lane; column < table.dim; column += V * part.lanes) {
         const Vector<float, V> gradient = load_vector<V>(stage + column);
         Vector<T, V> stored = load_vector<V>(row.weights + column);
         Vector<float, V> state[kSlots] = {};
 #pragma unroll
-        for (uint32_t slot = 0; slot < R::kElementSlots; ++slot) {
-            if (slot < table.element_slots) {
+        for (int slot = 0; slot < R::kElementSlots; ++slot) {
+            if (static_cast<uint32_t>(slot) < table.element_slots) {
                 state[slot] = load_vector<V>(row.element_state + slot * table.dim + column);
             }
         }
@@ -72,19 +72,19 @@ __device__ __forceinline__ void step_elements(const Part& part, const R& rule,
         for (int i = 0; i < V; ++i) {
             float own[kSlots];
 #pragma unroll
-            for (uint32_t slot = 0; slot < kSlots; ++slot) {
+            for (int slot = 0; slot < kSlots; ++slot) {
                 own[slot] = state[slot].v[i];
             }
             weights.v[i] = rule.element(shared, load(stored.v[i]), gradient.v[i], own);
 #pragma unroll
-            for (uint32_t slot = 0; slot < kSlots; ++slot) {
+            for (int slot = 0; slot < kSlots; ++slot) {
                 state[slot].v[i] = own[slot];
             }
             stored.v[i] = nearest<T>(weights.v[i]);
         }
 #pragma unroll
-        for (uint32_t slot = 0; slot < R::kElementSlots; ++slot) {
-            if (slot < table.element_slots) {
+        for (int slot = 0; slot < R::kElementSlots; ++slot) {
+            if (static_cast<uint32_t>(slot) < table.element_slots) {
                 store_vector<V>(row.element_state + slot * table.dim + column, state[slot]);
             }
         }
@@ -148,7 +148,7 @@ template <typename R, typename T>
 __device__ __forceinline__ void step_row(const Part& part, const R& rule, const Table& table,
                                          uint64_t number, const double* total, uint64_t step,
                                          float* stage) {
-    constexpr uint32_t kSlots = R::kRowSlots > 0 ? R::kRowSlots : 1;
+    constexpr int kSlots = R::kRowSlots > 0 ? R::kRowSlots : 1;
     const Row<T> row = row_of<T>(table, number);
     part.sync();
     double mean = 0.0;
@@ -158,8 +158,8 @@ __device__ __forceinline__ void step_row(const Part& part, const R& rule, const 
     }
     float state[kSlots] = {};
 #pragma unroll
-    for (uint32_t slot = 0; slot < R::kRowSlots; ++slot) {
-        if (slot < table.row_slots) {
+    for (int slot = 0; slot < R::kRowSlots; ++slot) {
+        if (static_cast<uint32_t>(slot) < table.row_slots) {
             state[slot] = row.row_state[slot];
         }
     }
@@ -167,8 +167,8 @@ __device__ __forceinline__ void step_row(const Part& part, const R& rule, const 
     // All lanes have read the state, and the whole stage, before any of it changes.
     part.sync();
 #pragma unroll
-    for (uint32_t slot = 0; slot < R::kRowSlots; ++slot) {
-        if (slot < table.row_slots && part.lane == 0) {
+    for (int slot = 0; slot < R::kRowSlots; ++slot) {
+        if (static_cast<uint32_t>(slot) < table.row_slots && part.lane == 0) {
             row.row_state[slot] = state[slot];
         }
     }

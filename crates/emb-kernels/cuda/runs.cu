@@ -4,7 +4,7 @@
 
 // Runs that begin in each tile of 4,096 keys.
 // Grid: tiles; block: 256. Moves 8 bytes a key, 16 loads in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 32.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_run_count(const uint64_t* __restrict__ keys, uint32_t count,
                   uint32_t* __restrict__ tile_runs) {
@@ -22,7 +22,7 @@ EMB_KERNEL(emb_run_count)
 
 // Turns counts into the sums of those before; `total` gets the sum of all.
 // Grid: 1; block: 1024. Moves 8 bytes a count.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 31.
 extern "C" __global__ void __launch_bounds__(1024)
     emb_run_scan(uint32_t* __restrict__ counts, uint32_t len, uint32_t* __restrict__ total) {
     using namespace emb;
@@ -46,7 +46,7 @@ EMB_KERNEL(emb_run_scan)
 
 // Writes the runs and the sentinel after them; without tables a run's row is its key.
 // Grid: tiles; block: 256. Moves 8 bytes a key in and 16 a run out, 16 loads in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 48.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_run_write(const uint64_t* __restrict__ keys, uint32_t count,
                   const uint32_t* __restrict__ tile_runs, const emb::Table* __restrict__ tables,
@@ -78,7 +78,7 @@ EMB_KERNEL(emb_run_write)
 
 // Lists the chunks of long runs; `chunks` was cleared.
 // Grid: any; block: 256. Moves 16 bytes a run in and 16 a chunk out, one load in flight a lane.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(256)
     emb_long_runs(const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,
                   emb::Chunk* __restrict__ chunks) {
@@ -100,7 +100,7 @@ EMB_KERNEL(emb_long_runs)
 
 // The first run of each table, and the number of all runs as that of the table after the last.
 // Grid: any; block: 256, a thread a table. Moves 16 bytes a table and step of a binary search.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 16.
 extern "C" __global__ void __launch_bounds__(256)
     emb_table_runs(const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,
                    uint32_t table_count, uint32_t* __restrict__ first_runs) {

@@ -33,7 +33,7 @@ __device__ __forceinline__ uint32_t count_in_warp(uint32_t* counters, unsigned d
 
 // Digits of each tile: counts[digit][tile].
 // Grid: tiles; block: 256. Moves 8 bytes a pair, 16 loads in flight a lane; 8 KiB shared.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 32.
 extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     emb_sort_count(const uint64_t* __restrict__ keys, uint32_t pairs, uint32_t shift,
                    uint32_t* __restrict__ counts) {
@@ -63,7 +63,7 @@ EMB_KERNEL(emb_sort_count)
 // Turns the counts of a digit into the pairs of that digit in the tiles before; `totals` gets the
 // pairs of the digit.
 // Grid: 256, a digit each; block: 256. Moves 8 bytes a tile and digit.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     emb_sort_scan(uint32_t* __restrict__ counts, uint32_t tiles, uint32_t* __restrict__ totals) {
     using namespace emb;
@@ -89,7 +89,7 @@ EMB_KERNEL(emb_sort_scan)
 // Moves every pair to its place: after all smaller digits, and after equal digits that came before.
 // Grid: tiles; block: 256. Moves 12 bytes a pair in and 12 out, 16 loads in flight a lane; 8 KiB
 // shared.
-// Registers (sm_90): @REG@
+// Registers (sm_90): 80.
 extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     emb_sort_scatter(const uint64_t* __restrict__ keys, const uint32_t* __restrict__ tags,
                      uint64_t* __restrict__ sorted_keys, uint32_t* __restrict__ sorted_tags,

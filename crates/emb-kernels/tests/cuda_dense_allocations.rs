@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask test-simt` runs this with the fake driver; without any driver it says so and passes.
 
-use emb_cuda::{Buffer, Device};
+use emb_cuda::{Buffer, Device, ViewMut};
 use emb_kernels::{
     Accumulate, Activation, Backend, Cuda, CudaOptions, Mat, PairOrder, Result, Transpose,
 };
@@ -39,12 +39,13 @@ const ROWS: usize = 300;
 /// Columns of every matrix: 4 vectors of 8.
 const COLS: usize = 32;
 
+fn all(buffer: &mut Buffer<f32>) -> Mat<ViewMut<'_, f32>> {
+    Mat::new(buffer.whole_mut(), ROWS, COLS)
+}
+
 /// Every dense operation once.
 fn step(cuda: &mut Cuda, from: &Buffer<f32>, [out, other]: &mut [Buffer<f32>; 2]) -> Result<()> {
     let (x, vector) = (Mat::new(from.whole(), ROWS, COLS), from.view(0..COLS));
-    fn all(buffer: &mut Buffer<f32>) -> Mat<emb_cuda::ViewMut<'_, f32>> {
-        Mat::new(buffer.whole_mut(), ROWS, COLS)
-    }
     let square = Mat::new(from.view(0..COLS * COLS), COLS, COLS);
     cuda.gemm(x, Transpose::No, square, Transpose::Yes, Accumulate::Add, all(out))?;
     cuda.linear(x, Transpose::No, square, Transpose::No, vector, Activation::Relu, all(out))?;

@@ -5,7 +5,7 @@
 // 72 bytes. The kernel that sums a row's gradients calls these members, all of them
 // `__device__ ... const`:
 //
-//   static constexpr unsigned int kRowSlots, kElementSlots;
+//   static constexpr int kRowSlots, kElementSlots;
 //       Most floats of state that the rule keeps for a row, and for an element. A table may be made
 //       with fewer (an option that needs no slot): the slots beyond read as 0 and are not stored.
 //   struct Row;
@@ -41,7 +41,7 @@ struct Sgd {
     float keep;
     float longest;  // max_norm, or INFINITY
 
-    static constexpr unsigned int kRowSlots = 0, kElementSlots = 0;
+    static constexpr int kRowSlots = 0, kElementSlots = 0;
     using Row = NoRow;
     __device__ bool uses_statistic() const { return false; }
     __device__ bool statistic_reads_weights() const { return false; }
@@ -61,7 +61,7 @@ struct AdaGrad {
     float longest;
     unsigned int history;
 
-    static constexpr unsigned int kRowSlots = 0, kElementSlots = 2;
+    static constexpr int kRowSlots = 0, kElementSlots = 2;
     using Row = NoRow;
     __device__ bool uses_statistic() const { return false; }
     __device__ bool statistic_reads_weights() const { return false; }
@@ -94,7 +94,7 @@ struct RowWiseAdaGrad {
     float longest;
     unsigned int history;
 
-    static constexpr unsigned int kRowSlots = 2, kElementSlots = 0;
+    static constexpr int kRowSlots = 2, kElementSlots = 0;
     struct Row {
         float keep;
         float scale;
@@ -141,7 +141,7 @@ struct Adam {
     float keep;
     float longest;
 
-    static constexpr unsigned int kRowSlots = 0, kElementSlots = 2;
+    static constexpr int kRowSlots = 0, kElementSlots = 2;
     using Row = NoRow;
     __device__ bool uses_statistic() const { return false; }
     __device__ bool statistic_reads_weights() const { return false; }
@@ -172,7 +172,7 @@ struct RowWiseAdam {
     float keep;
     float longest;
 
-    static constexpr unsigned int kRowSlots = 1, kElementSlots = 1;
+    static constexpr int kRowSlots = 1, kElementSlots = 1;
     struct Row {
         float scale;
     };

@@ -75,7 +75,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
 fn scripts(workspace: &Workspace, options: &Options, parts: &[Part]) -> Vec<Step> {
     let step = |part: Part, script: &str, flavour: Flavour| {
         let mut command = workspace.command("bash");
-        command.arg(script).arg(workspace.root().join(OUT).join(part.name())).arg(flavour.name());
+        command.arg(script).arg(workspace.root().join(OUT).join(part.name()));
+        command.arg(flavour.name()).args(flavour.tests());
         let (part, way) = (part.name().to_owned(), flavour.name().to_owned());
         Step { part, way, command, limit: LIMIT }
     };
@@ -104,6 +105,7 @@ fn suites(
     };
     let targets: Vec<Target> = targets::find(workspace)?.into_iter().filter(wanted).collect();
     let programs = targets::build(workspace, &targets, "dev")?;
+    let mut steps = Vec::new();
     for part in parts.iter().filter(|part| part.is_crate()) {
         let of_part = programs.iter().filter(|p| p.target.package == part.name());
         let of_part: Vec<&Executable> = of_part.collect();
@@ -111,11 +113,9 @@ fn suites(
             outcomes.push(Outcome::skipped(part.name(), "no test of it needs a device"));
         }
         for schedule in plan::schedules(part.schedules(options.schedules as usize)) {
-            for program in &of_part {
-                let step = machine.step(*part, schedule, program);
-                outcomes.push(step.run(&step::logs(workspace.root()))?);
-            }
+            steps.extend(of_part.iter().map(|program| machine.step(*part, schedule, program)));
         }
     }
+    outcomes.extend(step::run_all(steps, &step::logs(workspace.root()))?);
     Ok(())
 }

@@ -110,6 +110,18 @@ fn launch<T: Sum>(
     Ok(unsafe { stream.launch(kernel, shape, args) }?)
 }
 
+/// Loads the kernels of all reductions, as far as there are any: where one is missing, the
+/// reduction that needs it says so. Loading a kernel may wait for all work of the device, which a
+/// rank must not do while it takes part in a collective.
+#[cfg(feature = "nccl")]
+pub(super) fn load(stream: &Stream) {
+    for how in [Reduction::Sum, Reduction::Max] {
+        for name in [name::<f32>(how), name::<f64>(how), name::<u64>(how)] {
+            let _ = stream.device().kernel(name);
+        }
+    }
+}
+
 fn name<T: Sum>(how: Reduction) -> &'static str {
     match (how, <T as Sealed>::CODE) {
         (Reduction::Sum, 3) => "emb_reduce_sum_u64",

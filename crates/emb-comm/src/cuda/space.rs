@@ -39,6 +39,12 @@ impl DeviceSpace {
         Self { stream: stream.clone(), room: Mutex::new(None) }
     }
 
+    /// Loads all kernels that a rank may need later.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn load(&self) {
+        reduce::load(&self.stream);
+    }
+
     /// The stream of this rank.
     pub fn stream(&self) -> &Stream {
         &self.stream

@@ -38,6 +38,11 @@ impl Local {
         let group = Arc::new(world.group(members));
         Self::new(&self.space, &world, group, self.position)
     }
+
+    /// Tells peers of this set that this rank takes no further part; they fail where they wait.
+    pub(crate) fn leave(&self) {
+        self.group.board.leave(self.position);
+    }
 }
 
 impl Turn<'_, Host> {

@@ -237,6 +237,7 @@ impl Drop for Nccl {
         if std::thread::panicking() {
             drop(self.control.guard());
         }
+        self.control.leave();
         match (self.control.failure(), &mut self.headers) {
             (None, _) => {
                 let _ = self.link.close(PATIENCE.min(self.options.base.timeout));

@@ -142,6 +142,29 @@ impl Nccl {
     /// Rank `rank` of `world`, of which each may be in a process of its own. Called by all ranks,
     /// with the same `id` and the same options; returns once all have.
     ///
+    /// ```no_run
+    /// use emb_comm::{Collective, Nccl, NcclOptions, UniqueId};
+    /// use emb_cuda::Device;
+    ///
+    /// // Started once for each GPU, as `program RANK WORLD FILE`, with a file that all can read.
+    /// let arguments: Vec<String> = std::env::args().collect();
+    /// let (rank, world) = (arguments[1].parse()?, arguments[2].parse()?);
+    /// let id = if rank == 0 {
+    ///     let id = UniqueId::new()?;
+    ///     std::fs::write(&arguments[3], id.to_bytes())?;
+    ///     id
+    /// } else {
+    ///     let bytes: Vec<u8> = std::fs::read(&arguments[3])?; // once it is there
+    ///     UniqueId::from_bytes(bytes.try_into().map_err(|_| "128 bytes")?)
+    /// };
+    /// let device = Device::open(rank % Device::count()?)?;
+    /// let mut ranks = Nccl::from_id(&device, id, rank, world, &NcclOptions::default())?;
+    /// let mut gradient = device.stream()?.zeros::<f32>(1000)?;
+    /// ranks.all_reduce(gradient.whole_mut())?;
+    /// ranks.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// No library; a rank outside the world; ranks that do not come within the timeout, that have
     /// other options, or that share a device.
@@ -178,6 +201,7 @@ fn open(
     let stream = device.stream()?;
     let comm = Comm::init(library()?, device, RawId(id.0), rank, world)?;
     let mut link = Link::new(comm, stream, timeout);
+    link.space.load();
     let watch = || {
         failed()?;
         if began.elapsed() <= timeout {

@@ -119,6 +119,16 @@ std::string owner(const Allocation& allocation) {
                 whose.c_str());
 }
 
+// The rest of the last page holds poison as well. Where it does not, somebody wrote past the end.
+bool written_past_end(const Allocation& allocation) {
+    if (!allocation.mapped || allocation.bytes >= kSmall) return false;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(allocation.base);
+    for (size_t i = allocation.bytes; i < allocation.mapped; ++i) {
+        if (bytes[i] != kPoison) return true;
+    }
+    return false;
+}
+
 bool may_touch(const Device& device, const Allocation& allocation) {
     Device* self = const_cast<Device*>(&device);
     if (!allocation.device || allocation.device == self) return true;
@@ -143,7 +153,7 @@ int allocate(Lock& lock, Device& device, Pool* pool, size_t bytes, uint64_t* add
     size_t mapped = 0;
     void* memory = obtain(bytes, &mapped);
     if (!memory) return kOutOfMemory;
-    if (bytes < kSmall) memset(memory, kPoison, bytes);
+    if (bytes < kSmall) memset(memory, kPoison, mapped ? mapped : bytes);
     device.used += accounted;
     if (pool) {
         pool->used += accounted;
@@ -158,7 +168,7 @@ int allocate_host(size_t bytes, void** address) {
     size_t mapped = 0;
     void* memory = obtain(bytes, &mapped);
     if (!memory) return kOutOfMemory;
-    if (bytes < kSmall) memset(memory, kPoison, bytes);
+    if (bytes < kSmall) memset(memory, kPoison, mapped ? mapped : bytes);
     enter_allocation(memory, bytes, mapped, nullptr, nullptr, 0);
     *address = memory;
     return kOk;
@@ -174,6 +184,11 @@ int release(uint64_t address, bool host) {
     }
     Allocation allocation = found->second;
     live().erase(found);
+    if (written_past_end(allocation)) {
+        const std::string message = owner(allocation) + " was written past its end";
+        allocation.device ? fail(*allocation.device, kIllegalAddress, message)
+                          : say("%s", message.c_str());
+    }
     if (allocation.device) allocation.device->used -= allocation.accounted;
     if (allocation.pool) allocation.pool->used -= allocation.accounted;
     if (allocation.device && simt_counts()) simt_uncount_region(reinterpret_cast<void*>(address));

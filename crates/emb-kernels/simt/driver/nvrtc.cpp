@@ -123,6 +123,7 @@ std::string read_all(const std::string& path) {
 
 // What the sanitizers of this build need, kernels compiled later need as well.
 #ifndef SIMT_FLAGS
+#define SIMT_CXX "g++"
 #define SIMT_FLAGS ""
 #define SIMT_LINK_FLAGS ""
 #endif
@@ -131,7 +132,7 @@ bool compile(Program& program, const std::string& options) {
     const std::string folder = fresh_folder(program);
     const std::string library = own_path();
     const char* named = getenv("CXX");
-    const std::string compiler = named && *named ? named : "g++";
+    const std::string compiler = named && *named ? named : SIMT_CXX;
     const std::string log = " 2>>" + quoted(folder + "/log");
     // In two steps: the count build compiles for the thread sanitizer, but links none.
     const std::string command =

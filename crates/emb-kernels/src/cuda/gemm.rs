@@ -7,7 +7,8 @@
 //! What the library chooses for a shape is asked once and kept, with its descriptions: a step of
 //! shapes that were seen allocates nothing on the host or the device. The choice depends on the
 //! shape, the strides, the alignment of the operands and the device alone, and the choices it has
-//! add in a fixed order: equal calls give equal bits.
+//! add in a fixed order: equal calls give equal bits. Where the library has nothing for a shape in
+//! the precision asked for, it multiplies in `f32`.
 
 mod library;
 mod plan;

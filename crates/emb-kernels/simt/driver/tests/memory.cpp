@@ -78,6 +78,15 @@ int kernel_uses_freed() {
     return cuStreamSynchronize(stream);
 }
 
+// A kernel writes four elements too many, within the page: found when the memory is freed.
+int written_past_end() {
+    use_device(0);
+    const uint64_t x = device_memory(1000), y = upload(std::vector<float>(254, 0.0f));
+    OK(launch_add(nullptr, x, y, 254, 1.0f));
+    OK(cuMemFree_v2(x));
+    return cuCtxSynchronize() == 700 ? 3 : 1;
+}
+
 // A descriptor in device memory leads a kernel to memory that was freed.
 int kernel_follows_freed() {
     use_device(0);
@@ -169,6 +178,11 @@ int main() {
         "a kernel on freed memory is refused",
         ended.status == (700 & 255) && ended.says("of freed allocation 1 (256 bytes of device 0)"),
         ended);
+    ended = in_process("", written_past_end);
+    verdict("a kernel that writes past the end is found at the latest when the memory is freed",
+            (ended.status == 3 && ended.says("was written past its end")) ||
+                ended.says("heap-buffer-overflow"),
+            ended);
     ended = in_process("", kernel_follows_freed);
     verdict("a kernel that is led to freed memory ends the process, named",
             ended.status != 0 && (ended.says("kernel test_follow touches") ||

@@ -3,7 +3,7 @@
 
 namespace {
 
-constexpr size_t kCount = 256;
+constexpr size_t kCount = 64;
 
 // Two streams, a fill and a copy on the one, a kernel that reads it on the other.
 int two_streams(bool wait) {

@@ -95,7 +95,13 @@ impl Plans {
             *used = self.time;
             return Ok(plan);
         }
-        let plan = Plan::new(handle, &key, precision, workspace)?;
+        let plan = match Plan::new(handle, &key, precision, workspace) {
+            // Matrix units want 16 bytes; what they cannot take is multiplied as `f32`.
+            Err(_) if precision != Precision::F32 => {
+                Plan::new(handle, &key, Precision::F32, workspace)?
+            }
+            plan => plan?,
+        };
         if self.kept.len() == KEPT {
             let oldest = self.kept.iter().enumerate().min_by_key(|(_, (_, used, _))| *used);
             let (at, _) = oldest.expect("invariant: full, so not empty");
