@@ -20,12 +20,19 @@ pub(crate) struct Options {
     /// How the programs are built: `release`, or the tests' own `dev`, which is built sooner.
     #[arg(long, default_value = "release")]
     profile: String,
+    /// Tests of these crates alone, by commas.
+    #[arg(long, value_name = "CRATES", value_delimiter = ',')]
+    only: Vec<String>,
 }
 
 /// Prepares the folder and its archive; rehearses the script if asked to.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
-    kernels::run(workspace, &kernels::Options::default())?;
-    let targets = targets::find(workspace)?;
+    // The fake driver has kernels of its own: for a rehearsal any image will do.
+    if !(options.rehearse && workspace.exists(kernels::IMAGE)) {
+        kernels::run(workspace, &kernels::Options::default())?;
+    }
+    let mut targets = targets::find(workspace)?;
+    targets.retain(|target| options.only.is_empty() || options.only.contains(&target.package));
     let programs = targets::build(workspace, &targets, &options.profile)?;
     let package = package::prepare(workspace, &programs)?;
     crate::print(&package.describe())?;

@@ -15,6 +15,9 @@ const FOLDER: &str = "target/gpu/emb-gpu";
 /// Bytes of all test programs and benches together, stripped.
 const LIMIT: u64 = 60 << 20;
 
+/// Parts of the click log that training tests read; without them they say so.
+const DATA: [&str; 3] = ["criteo8k_train.tsv", "criteo8k_dev.tsv", "criteo8k_test.tsv"];
+
 const SCRIPT: &str = include_str!("run.sh");
 const TORCH: &str = include_str!("torch_bag.py");
 
@@ -46,8 +49,23 @@ pub(crate) fn prepare(workspace: &Workspace, programs: &[Executable]) -> Result<
     fs::write(&script, SCRIPT)?;
     executable(&script)?;
     names.extend(["emb.fatbin", "torch_bag.py", "run.sh"].map(str::to_owned));
+    names.extend(data(&folder)?);
     let files = sizes(&folder, &names)?;
     Ok(Package { folder, files })
+}
+
+/// Copies the files that training tests read from where `EMB_DATA` says, if it does.
+fn data(folder: &Path) -> Result<Vec<String>, Failure> {
+    let Some(from) = std::env::var_os("EMB_DATA").map(PathBuf::from) else { return Ok(Vec::new()) };
+    fs::create_dir_all(folder.join("data"))?;
+    let mut names = Vec::new();
+    for file in DATA {
+        let name = format!("data/{file}");
+        fs::copy(from.join(file), folder.join(&name))
+            .map_err(|error| format!("EMB_DATA: {}: {error}", from.join(file).display()))?;
+        names.push(name);
+    }
+    Ok(names)
 }
 
 /// `bench`, or `tests/<crate>-<test>`.

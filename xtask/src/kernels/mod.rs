@@ -52,6 +52,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
     let found = start.elapsed().as_secs_f64();
     let build = Build::run(&toolkit, &sources, &workspace.root().join(PARTS))?;
     let built = start.elapsed().as_secs_f64() - found;
+    if build.kernels.is_empty() {
+        return Err("the sources have no kernels".into());
+    }
     if options.check_reproducible {
         reproducible::check(workspace, &toolkit, &sources, &build)?;
         eprintln!("a second build, from a copy elsewhere, has the same bytes");

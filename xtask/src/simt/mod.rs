@@ -105,6 +105,7 @@ fn suites(
     };
     let targets: Vec<Target> = targets::find(workspace)?.into_iter().filter(wanted).collect();
     let programs = targets::build(workspace, &targets, "dev")?;
+    let mut steps = Vec::new();
     for part in parts.iter().filter(|part| part.is_crate()) {
         let of_part = programs.iter().filter(|p| p.target.package == part.name());
         let of_part: Vec<&Executable> = of_part.collect();
@@ -112,11 +113,9 @@ fn suites(
             outcomes.push(Outcome::skipped(part.name(), "no test of it needs a device"));
         }
         for schedule in plan::schedules(part.schedules(options.schedules as usize)) {
-            for program in &of_part {
-                let step = machine.step(*part, schedule, program);
-                outcomes.push(step.run(&step::logs(workspace.root()))?);
-            }
+            steps.extend(of_part.iter().map(|program| machine.step(*part, schedule, program)));
         }
     }
+    outcomes.extend(step::run_all(steps, &step::logs(workspace.root()))?);
     Ok(())
 }

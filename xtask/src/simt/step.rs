@@ -35,6 +35,8 @@ pub(crate) struct Outcome {
     /// Tests that passed, if the log says.
     tests: Option<u64>,
     failure: Option<String>,
+    /// What a test of it left out, and why.
+    skipped: Option<String>,
 }
 
 impl Step {
@@ -49,13 +51,16 @@ impl Step {
         let failure = self.wait(start)?;
         let seconds = start.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
-        let failure = failure.or_else(|| skipped(&text));
+        let skipped = skipped(&text);
+        let without_device = skipped.clone().filter(|reason| is_no_device(reason));
+        let failure = failure.or(without_device);
         if let Some(failure) = &failure {
             let from = text.lines().count().saturating_sub(SHOWN);
             text.lines().skip(from).for_each(|line| eprintln!("    {line}"));
             eprintln!("{} {}: {failure}; all of it is in {}", self.part, self.way, log.display());
         }
-        Ok(Outcome { part: self.part, way: self.way, seconds, tests: passed(&text), failure })
+        let (part, way, tests) = (self.part, self.way, passed(&text));
+        Ok(Outcome { part, way, seconds, tests, failure, skipped })
     }
 
     /// Why it failed, if it did.
@@ -84,8 +89,8 @@ impl Step {
 impl Outcome {
     /// What could not be run counts as its own line.
     pub(crate) fn skipped(part: &str, reason: &str) -> Self {
-        let (part, way) = (part.to_owned(), format!("skipped: {reason}"));
-        Self { part, way, seconds: 0.0, tests: None, failure: None }
+        let (part, skipped) = (part.to_owned(), Some(format!("skipped: {reason}")));
+        Self { part, way: "-".to_owned(), seconds: 0.0, tests: None, failure: None, skipped }
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -116,9 +121,14 @@ pub(crate) fn run_all(steps: Vec<Step>, logs: &Path) -> Result<Vec<Outcome>, Fai
     done.into_iter().map(|(_, outcome)| outcome.map_err(Failure::from)).collect()
 }
 
-/// Why a test that passed has shown nothing: the machine it asks for was there.
+/// What a test that passed says it left out.
 fn skipped(log: &str) -> Option<String> {
-    log.lines().find(|line| line.starts_with("skipped: ")).map(str::to_owned)
+    log.lines().find_map(|line| line.find("skipped: ").map(|at| line[at..].to_owned()))
+}
+
+/// Whether a test was left out for want of a device: there are devices, so it has not found them.
+fn is_no_device(reason: &str) -> bool {
+    ["cannot be loaded", "no CUDA device", "devices wanted"].iter().any(|no| reason.contains(no))
 }
 
 /// Sum of what the programs of a log say they passed: `test result: ok. 12 passed; ...`, or a line
@@ -140,7 +150,11 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     let mut rows = vec![["part", "way", "tests", "seconds", "result"].map(str::to_owned).to_vec()];
     for outcome in outcomes {
         let tests = outcome.tests.map_or_else(|| "-".to_owned(), |tests| tests.to_string());
-        let result = outcome.failure.clone().unwrap_or_else(|| "ok".to_owned());
+        let result = outcome.failure.clone().unwrap_or_else(|| match &outcome.skipped {
+            Some(reason) if outcome.tests.is_none() => reason.clone(),
+            Some(reason) => format!("ok; {reason}"),
+            None => "ok".to_owned(),
+        });
         let seconds = format!("{:.1}", outcome.seconds);
         rows.push(vec![outcome.part.clone(), outcome.way.clone(), tests, seconds, result]);
     }
@@ -185,9 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_skips_itself_has_failed() {
-        let skipped = run("echo 'skipped: no driver'; echo test result: ok. 1 passed", 62);
-        assert_eq!(skipped.failure.as_deref(), Some("skipped: no driver"));
+    fn a_test_that_finds_no_device_has_failed() {
+        let lost = run("echo 'test a ... skipped: libcuda cannot be loaded: tried x'", 62);
+        assert_eq!(lost.failure.as_deref(), Some("skipped: libcuda cannot be loaded: tried x"));
+        let other = run("echo 'skipped: no data'; echo 'test result: ok. 1 passed'", 63);
+        assert_eq!((other.failure.as_deref(), other.tests), (None, Some(1)));
+        assert!(table(&[other]).contains("ok; skipped: no data"));
     }
 
     #[test]

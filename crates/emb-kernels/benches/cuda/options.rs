@@ -24,8 +24,15 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse() -> Result<Self> {
-        let mut options =
-            Self { device: 0, tiny: false, seconds: 0.5, json: None, torch: None, describe: false };
+        let mut options = Self {
+            device: 0,
+            tiny: false,
+            seconds: 0.5,
+            json: None,
+            torch: None,
+            describe: false,
+            step_shape: false,
+        };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
