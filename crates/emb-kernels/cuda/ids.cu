@@ -50,8 +50,8 @@ EMB_KERNEL(emb_describe_batch)
 // have. A negative id is a huge unsigned one.
 //
 // Grid any, block 256: a block takes 1,024 positions at a time. Reads 8 bytes an id, once, four
-// loads a thread in flight; finds the feature of a thread's first position by bisection. 32 registers on
-// sm_90.
+// loads a thread in flight; finds the feature of a thread's first position by bisection. 32
+// registers on sm_90.
 extern "C" __global__ void __launch_bounds__(256) emb_check_ids(
     const emb::Feature* features, uint32_t first, uint32_t end, const uint64_t* offsets,
     uint64_t batch, const int64_t* values, uint64_t len, unsigned long long* report) {

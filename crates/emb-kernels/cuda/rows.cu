@@ -1,12 +1,12 @@
 // Rows of a table by number, to and from a buffer of floats.
 //
-// A row has parts: its weights, then each slot of its state. In the buffer rows lie whole, one after
-// the other (`elements` of them a row), or each part of all rows on its own (`elements` 0).
+// A row has parts: its weights, then each slot of its state. In the buffer rows lie whole, one
+// after the other (`elements` of them a row), or each part of all rows on its own (`elements` 0).
 //
 // emb_read_rows, emb_write_rows: a warp a row; grid any, block 256.
 // Bytes moved: dim * element bytes + 4 * state on the side of the table and 4 an element on that of
-// the buffer, 8 a row for its number, 32 a part of descriptors; every one once. Four elements a lane
-// are in flight. 40 and 32 registers on sm_90.
+// the buffer, 8 a row for its number, 32 a part of descriptors; every one once. Four elements a
+// lane are in flight. 40 and 32 registers on sm_90.
 #include "tables.cuh"
 #include "vector.cuh"
 
@@ -93,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(256) emb_read_rows(
 EMB_KERNEL(emb_read_rows)
 
 // Which of equal rows is the last: an open table of at least 2 * rows places, a power of two, all
-// zero before. keys[i] is a row + 1, last[i] the largest position + 1 of it. The places depend on the
-// order of threads; which position is the last does not.
+// zero before. keys[i] is a row + 1, last[i] the largest position + 1 of it. The places depend on
+// the order of threads; which position is the last does not.
 //
 // Grid any, block 256, a thread a row. Reads 8 bytes a row; changes 16 bytes of the table.
 extern "C" __global__ void __launch_bounds__(256) emb_find_last_rows(

@@ -4,6 +4,7 @@
 
 mod checkpoints;
 mod driver;
+mod overlap;
 mod parity;
 mod refusals;
 mod support;

@@ -8,7 +8,7 @@ use emb_dlrm::config::{DeviceKind, ModelKind, Options, SyncKind, TransportKind};
 /// Norm-wise, as between plans.
 const LIMIT: f64 = 1e-5;
 /// Of 16 samples each.
-const STEPS: u64 = 300;
+const STEPS: u64 = 200;
 
 /// The whole run: training on the sample, evaluation, checkpoint.
 fn check(options: &Options, transport: Option<TransportKind>, case: &str) {
@@ -68,6 +68,7 @@ fn every_plan_model_and_way_to_sync_is_the_same_on_gpus() {
             dcn_layers: Some(2),
             dcn_rank: Some(3),
             plan: Some(plan.into()),
+            replicas: None,
             ..over(&alone, 2, 1)
         };
         let transport = Some(TransportKind::Nccl);

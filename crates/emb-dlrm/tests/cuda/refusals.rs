@@ -1,7 +1,7 @@
 //! What is refused where there are devices.
 
-use crate::support::{Folder, devices, on_gpus, options};
-use emb_dlrm::config::{Config, DeviceKind, IdPolicy, Options, TableOptions, TransportKind};
+use crate::support::{Folder, devices, on_gpus, options, table};
+use emb_dlrm::config::{Config, DeviceKind, IdPolicy, Options, TransportKind};
 use emb_dlrm::train::{Silent, train};
 
 fn refusal(options: Options) -> String {
@@ -37,25 +37,8 @@ fn u41_threads_without_effect_are_refused() {
 fn one_row(folder: &Folder, ids: &[u32]) -> Options {
     let row = |id: &u32| format!("1{}\t{id:x}{}\n", "\t1".repeat(13), "\t".repeat(25));
     let data = folder.file("ids.tsv", &ids.iter().map(row).collect::<String>());
-    let table = TableOptions {
-        name: "C1".into(),
-        rows: Some(1),
-        dim: Some(4),
-        weight_type: None,
-        init: None,
-        optimizer: None,
-        lr: None,
-        placement: None,
-        replicas: None,
-    };
     let id_policy = Some(IdPolicy::Error);
-    Options {
-        table: vec![table],
-        rows_per_table: None,
-        id_policy,
-        steps: Some(1),
-        ..options(&data)
-    }
+    Options { table: vec![table("C1", 1)], id_policy, steps: Some(1), ..options(&data) }
 }
 
 #[test]

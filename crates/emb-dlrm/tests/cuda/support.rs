@@ -1,7 +1,7 @@
 //! Runs on real click logs, what they leave behind, and how far apart two are.
 
 use emb_dlrm::checkpoint::Manifest;
-use emb_dlrm::config::{Config, DeviceKind, Options, TransportKind};
+use emb_dlrm::config::{Config, DeviceKind, Options, TableOptions, TransportKind};
 use emb_dlrm::train::{Report, Silent, train};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,11 +68,27 @@ pub(crate) fn criteo(part: &str) -> Option<PathBuf> {
     None
 }
 
-/// A small model over real click logs.
+/// A table of the column of this name.
+pub(crate) fn table(name: &str, rows: u64) -> TableOptions {
+    TableOptions {
+        name: name.into(),
+        rows: Some(rows),
+        dim: Some(4),
+        weight_type: None,
+        init: None,
+        optimizer: None,
+        lr: None,
+        placement: None,
+        replicas: None,
+    }
+}
+
+/// A small model over real click logs: every third sparse column.
 pub(crate) fn options(data: &Path) -> Options {
+    let column = |c: usize| table(&format!("C{c}"), 500);
     Options {
         data: vec![data.to_owned()],
-        rows_per_table: Some(500),
+        table: (1..=26).step_by(3).map(column).collect(),
         dim: Some(4),
         bottom: Some(vec![8]),
         top: Some(vec![8]),

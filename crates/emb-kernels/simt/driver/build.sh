@@ -85,7 +85,10 @@ for source in "$simt"/*.cpp; do add runtime "$source" "$runtime" "$simt"; done
 for source in "$driver"/*.cpp; do
     flags=$own
     case $source in
-    */nvrtc.cpp) flags="$own '-DSIMT_FLAGS=\"$later\"' '-DSIMT_LINK_FLAGS=\"$link\"'" ;;
+    */nvrtc.cpp)
+        flags="$own '-DSIMT_CXX=\"$cxx\"'"
+        flags="$flags '-DSIMT_FLAGS=\"$later\"' '-DSIMT_LINK_FLAGS=\"$link\"'"
+        ;;
     esac
     add driver "$source" "$flags" "$simt" "$driver"
 done

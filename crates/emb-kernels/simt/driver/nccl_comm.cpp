@@ -327,7 +327,7 @@ DRIVER_API const char* ncclGetErrorString(int result) {
             return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
         case kSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
         case kInternalError:
-            return "internal error - please report this issue to the NCCL developers";
+            return "internal error";
         case kInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
         case kInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
         case kRemoteError: return "remote process exited or there was a network error";

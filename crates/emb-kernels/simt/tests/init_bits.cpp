@@ -44,7 +44,9 @@ extern "C" __global__ void test_rounding_bits(emb::Key key, uint64_t row, uint64
                                               uint32_t first, uint16_t* out) {
     const emb::Words words =
         emb::rounding_bits_of_8(key, row, step, first + 8 * threadIdx.x, threadIdx.x % 32);
-    for (int j = 0; j < 8; ++j) out[8 * threadIdx.x + j] = (uint16_t)(words.w[j / 2] >> 16 * (j % 2));
+    for (int j = 0; j < 8; ++j) {
+        out[8 * threadIdx.x + j] = (uint16_t)(words.w[j / 2] >> 16 * (j % 2));
+    }
 }
 EMB_KERNEL(test_rounding_bits)
 

@@ -46,7 +46,8 @@ void fills(uint32_t dim, uint32_t dtype, Window window, unsigned blocks, bool nu
         const uint64_t global =
             numbered ? numbers[k] : window.first_row + row * window.row_step;
         for (uint32_t c = 0; c < dim; ++c) {
-            expected[row * dim + c] = emb::nearest<T>(plain_weight(global, window.first_column + c));
+            const float weight = plain_weight(global, window.first_column + c);
+            expected[row * dim + c] = emb::nearest<T>(weight);
         }
     }
     EXPECT_SAME_BITS(weights, expected);

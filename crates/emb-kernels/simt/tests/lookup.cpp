@@ -47,7 +47,8 @@ void gathers_one(const Batch& b, uint32_t f, uint64_t stride, uint32_t chunk) {
     const uint32_t dim = b.features[f].dim;
     check::Buffer<float> out((ids - 1) * stride + dim, kUntouched);
     const unsigned blocks = (unsigned)(((ids + chunk - 1) / chunk + 7) / 8);
-    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), f, f + 1, b.offsets.data(), b.batch, b.values.data(), nullptr, out, stride, chunk);
+    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), f, f + 1, b.offsets.data(), b.batch,
+           b.values.data(), nullptr, out, stride, chunk);
     std::vector<float> expected(out.size(), kUntouched);
     for (uint64_t k = 0; k < ids; ++k) {
         std::copy_n(rows.begin() + (long)(k * dim), dim, expected.begin() + (long)(k * stride));
@@ -73,7 +74,8 @@ void gathers(const Batch& b) {
     EXPECT_EQUAL(report[emb::kLastOffset], b.values.size());
     check::Buffer<float> out(expected.size());
     const unsigned blocks = (unsigned)(b.values.size() / 16 / 8 + 1);
-    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), 0u, count, b.offsets.data(), b.batch, b.values.data(), starts, out, 0u, 16u);
+    LAUNCH(emb_gather, blocks, 256, 0, b.features.data(), 0u, count, b.offsets.data(), b.batch,
+           b.values.data(), starts, out, 0u, 16u);
     EXPECT_SAME_BITS(out, expected);
 }
 

@@ -76,7 +76,8 @@ inline void add_feature(Batch& b, uint32_t table, uint32_t pooling) {
 }
 
 // Bags of up to `longest` ids, many empty; half of the ids from the first rows.
-inline void fill_bags(Batch& b, check::Random& random, uint64_t samples, uint64_t longest, bool weighted) {
+inline void fill_bags(Batch& b, check::Random& random, uint64_t samples, uint64_t longest,
+                      bool weighted) {
     b.batch = samples;
     for (size_t f = 0; f < b.features.size(); ++f) {
         const uint64_t rows = b.table((uint32_t)f).rows;

@@ -64,8 +64,8 @@ void looks_up(uint32_t dtype) {
     check::Buffer<float> pooled(kDim), gathered(kIds.size() * kDim);
     LAUNCH(emb_pool, (unsigned)(all.size() + 7) / 8, 256, 0, b.features.data(), all.data(),
            (uint32_t)all.size(), b.offsets.data(), kIds.data(), nullptr, pooled, kDim, 1, 1);
-    LAUNCH(emb_gather, 1, 256, 0, b.features.data(), 0, 1, b.offsets.data(), 1, kIds.data(), nullptr,
-           gathered, kDim, 8);
+    LAUNCH(emb_gather, 1, 256, 0, b.features.data(), 0, 1, b.offsets.data(), 1, kIds.data(),
+           nullptr, gathered, kDim, 8);
     EXPECT_ALL_EQUAL(pooled, sum);
     EXPECT_ALL_EQUAL(gathered, rows);
 }

@@ -119,15 +119,16 @@ impl Scratch {
             });
             sequences += u32::from(feature.pooling == Pooling::None);
         }
-        let known = self.maps.iter().position(|map| map.host == self.fresh);
-        self.current = match known {
-            Some(known) => return Ok(self.current = known),
-            None if self.maps.len() < MAPS => {
-                self.maps.push(Features::default());
-                self.maps.len() - 1
-            }
-            None => (self.current + 1) % MAPS,
-        };
+        if let Some(known) = self.maps.iter().position(|map| map.host == self.fresh) {
+            self.current = known;
+            return Ok(());
+        }
+        if self.maps.len() < MAPS {
+            self.maps.push(Features::default());
+            self.current = self.maps.len() - 1;
+        } else {
+            self.current = (self.current + 1) % MAPS;
+        }
         let (current, fresh) = (&mut self.maps[self.current], &self.fresh);
         current.host.clone_from(fresh);
         let descriptors = current.descriptors.room(stream, fresh.len())?;

@@ -122,8 +122,9 @@ impl Keys {
         let (bags, device) = (step.bags() as u32, stream.device());
         let plain = |pooling| pooling == Pooling::Sum && step.weights.is_none();
         self.has_sources = !step.map.features().iter().all(|feature| plain(feature.pooling));
+        let means = step.map.features().iter().any(|feature| feature.pooling == Pooling::Mean);
         let totals = match step.weights {
-            Some(weights) => {
+            Some(weights) if means => {
                 let mut totals = self.totals.room(stream, bags as usize)?.whole_mut();
                 let args = (step.offsets, bags, weights, totals.reborrow());
                 let blocks = WAVES * device.multiprocessors()?;
@@ -132,7 +133,7 @@ impl Keys {
                 unsafe { stream.launch(device.kernel("emb_bag_totals")?, shape, args) }?;
                 Some(totals)
             }
-            None => None,
+            _ => None,
         };
         let sources = if self.has_sources {
             Some(self.sources.room(stream, step.len())?.whole_mut())

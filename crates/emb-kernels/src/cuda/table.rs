@@ -94,7 +94,7 @@ impl CudaTables {
 pub(super) fn create(cuda: &mut Cuda, specs: &[TableSpec], seed: u64) -> Result<CudaTables> {
     check_tables(specs)?;
     let stream = &cuda.stream;
-    let tables: Vec<Table> =
+    let mut tables: Vec<Table> =
         specs.iter().map(|spec| Table::new(stream, spec)).collect::<Result<_>>()?;
     let mut first_key = 0;
     let host: Vec<TableDescriptor> = specs
@@ -108,19 +108,12 @@ pub(super) fn create(cuda: &mut Cuda, specs: &[TableSpec], seed: u64) -> Result<
         .collect();
     let mut descriptors = stream.uninit(host.len())?;
     stream.upload(&host, descriptors.whole_mut())?;
-    let mut made = CudaTables {
-        specs: specs.to_vec(),
-        tables,
-        host,
-        descriptors,
-        foreseen: Foreseen::default(),
-    };
-    for t in 0..specs.len() {
-        let key = Key::new(seed, &specs[t].name, Purpose::Init);
-        let descriptors = made.descriptors.whole();
-        fill(stream, descriptors, t, &specs[t], &mut made.tables[t], key)?;
+    for (t, (spec, table)) in specs.iter().zip(&mut tables).enumerate() {
+        let key = Key::new(seed, &spec.name, Purpose::Init);
+        fill(stream, descriptors.whole(), t, spec, table, key)?;
     }
-    Ok(made)
+    let (specs, foreseen) = (specs.to_vec(), Foreseen::default());
+    Ok(CudaTables { specs, tables, host, descriptors, foreseen })
 }
 
 impl Table {
