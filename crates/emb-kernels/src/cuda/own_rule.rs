@@ -115,7 +115,7 @@ impl Cuda {
         let mut headers = HEADERS.to_vec();
         headers.push(Header { name: &own, text: R::SOURCE });
         let (major, minor) = device.compute_capability()?;
-        let architecture = format!("--gpu-architecture=compute_{major}{minor}");
+        let architecture = format!("--gpu-architecture=sm_{major}{minor}");
         let options = [&architecture, "--std=c++17", "--fmad=false"];
         let image = compile(&format!("{name}.cu"), &source, &headers, &options);
         let image = image.map_err(|error| match error {
