@@ -8,7 +8,7 @@ use emb_dlrm::config::{DeviceKind, ModelKind, Options, PrecisionKind, SyncKind, 
 /// Norm-wise, as between plans.
 const LIMIT: f64 = 1e-5;
 /// Of 16 samples each.
-const STEPS: u64 = 200;
+const STEPS: u64 = 300;
 
 /// The whole run: training on the sample, evaluation, checkpoint.
 fn check(options: &Options, transport: Option<TransportKind>, case: &str) {
