@@ -67,9 +67,11 @@ const STEPS: [Step; 7] = [
 const TESTS: &str = "tests";
 
 /// Feature sets that must build on their own, without a warning.
-const FEATURE_SETS: [&[&str]; 4] = [
+const FEATURE_SETS: [&[&str]; 6] = [
+    &["-p", "emb-comm", "--features", "cuda"],
     &["-p", "emb-dlrm", "--no-default-features"],
     &["-p", "emb-dlrm", "--no-default-features", "--features", "data"],
+    &["-p", "emb-dlrm", "--no-default-features", "--features", "cuda"],
     &["-p", "emb-kernels"],
     &["-p", "emb-kernels", "--features", "conformance"],
 ];

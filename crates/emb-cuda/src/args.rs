@@ -87,7 +87,7 @@ pub trait Args {
     fn with<R>(&self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R;
 
     /// Calls `each` with the home of every memory.
-    fn homes(&self, each: &mut dyn FnMut(&Stream));
+    fn homes<'a>(&'a self, each: &mut dyn FnMut(&'a Stream));
 }
 
 macro_rules! tuples {
@@ -98,7 +98,7 @@ macro_rules! tuples {
                 launch(&mut [$((&raw mut values.$index).cast(),)+])
             }
 
-            fn homes(&self, each: &mut dyn FnMut(&Stream)) {
+            fn homes<'a>(&'a self, each: &mut dyn FnMut(&'a Stream)) {
                 $(if let Some(home) = self.$index.home() {
                     each(home);
                 })+

@@ -16,8 +16,9 @@ pub struct Header<'a> {
 
 /// Compiles CUDA C++ to an image for [`Device::load`](crate::Device::load).
 ///
-/// `name` stands for the source in messages; `options` are those of the run-time compiler, such as
-/// `--gpu-architecture=compute_90`.
+/// `name` stands for the source in messages; `options` are those of the run-time compiler. With
+/// `--gpu-architecture=sm_90` the image is machine code, which a driver of an older minor version
+/// than the compiler takes too; with `compute_90` it is PTX, which such a driver may refuse.
 ///
 /// # Errors
 /// [`Error::NoLibrary`] without the run-time compiler, [`Error::Compile`] with its messages.
@@ -79,7 +80,25 @@ impl Program {
         unsafe { result::compile_program(self.0, options) }
     }
 
+    /// Machine code where there is any, else PTX.
     fn image(&self) -> Result<Vec<u8>> {
+        let mut bytes = 0;
+        // SAFETY: a program that was compiled.
+        unsafe { sys::nvrtcGetCUBINSize(self.0, &raw mut bytes) }
+            .result()
+            .map_err(|error| failed("nvrtcGetCUBINSize", error))?;
+        if bytes == 0 {
+            return self.text();
+        }
+        let mut image = vec![0_u8; bytes];
+        // SAFETY: as many bytes as the program says.
+        unsafe { sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast()) }
+            .result()
+            .map_err(|error| failed("nvrtcGetCUBIN", error))?;
+        Ok(image)
+    }
+
+    fn text(&self) -> Result<Vec<u8>> {
         // SAFETY: a program that was compiled.
         let image = unsafe { result::get_ptx(self.0) };
         let image = image.map_err(|error| failed("nvrtcGetPTX", error))?;

@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 /// A function of an image, in one device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     pub(crate) function: CUfunction,
 }

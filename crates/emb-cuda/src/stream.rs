@@ -193,15 +193,12 @@ impl Stream {
     pub unsafe fn launch(&self, kernel: Kernel, shape: Shape, args: impl Args) -> Result<()> {
         let mut homes: [Option<&Stream>; 20] = [None; 20];
         let mut foreign = 0;
-        let mut add = |home: &Stream| {
-            // SAFETY: a reference out of `args`, which outlives this call.
-            let home: &Stream = unsafe { &*std::ptr::from_ref(home) };
+        args.homes(&mut |home| {
             if !home.is(self) && !homes[..foreign].iter().flatten().any(|known| known.is(home)) {
                 homes[foreign] = Some(home);
                 foreign += 1;
             }
-        };
-        args.homes(&mut add);
+        });
         let homes = &homes[..foreign];
         for home in homes.iter().flatten() {
             self.reach(home)?;

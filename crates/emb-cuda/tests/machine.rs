@@ -1,6 +1,5 @@
 //! Streams, memory and launches, on a GPU or on the fake driver of `cargo xtask test-simt`.
 //! Without any driver the tests say so and pass.
-#![cfg(feature = "cuda")]
 
 use emb_cuda::{Device, Error, Stream};
 

@@ -1,11 +1,16 @@
-// One source for two compilers: nvcc, and a C++ compiler over the SIMT host shim (EMB_HOST_SIM).
+// One source for three compilers: nvcc, its sibling at run time (NVRTC), and a C++ compiler over the
+// SIMT host shim (EMB_HOST_SIM).
 //
-// Kernels keep to what both have: no inline PTX, no cooperative groups, no library of templates.
+// Kernels keep to what all have: no inline PTX, no cooperative groups, no library of templates.
 // Products and sums are not contracted (-fmad=false, -ffp-contract=off): a kernel rounds as the
 // CPU backend does, and writes fmaf where that does.
 #pragma once
 
+#ifdef __CUDACC_RTC__
+#include "rtc.cuh"
+#else
 #include <cstdint>
+#endif
 
 #ifdef EMB_HOST_SIM
 #include "simt.h"
@@ -13,8 +18,10 @@
 //   EMB_SHARED_ARRAY(float, tile, [32][33]);
 #define EMB_KERNEL(NAME) SIMT_REGISTER(NAME)
 #else
+#ifndef __CUDACC_RTC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 #define EMB_SHARED_ARRAY(T, NAME, ...) __shared__ T NAME __VA_ARGS__
 #define EMB_DYNAMIC_SHARED(T, NAME)                                  \
     extern __shared__ __align__(16) unsigned char emb_dynamic_bytes[]; \

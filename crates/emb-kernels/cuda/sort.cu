@@ -32,8 +32,8 @@ __device__ __forceinline__ uint32_t count_in_warp(uint32_t* counters, unsigned d
 }  // namespace emb
 
 // Digits of each tile: counts[digit][tile].
-// Grid: tiles; block: 256. Moves 8 bytes a pair, 16 loads in flight a lane; 8 KiB shared.
-// Registers (sm_90): 32.
+// Grid: tiles; block: 256. Moves 8 bytes a pair, a load in flight a lane; 8 KiB shared.
+// Registers (sm_90): 23.
 extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     emb_sort_count(const uint64_t* __restrict__ keys, uint32_t pairs, uint32_t shift,
                    uint32_t* __restrict__ counts) {
@@ -45,9 +45,13 @@ extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     }
     __syncwarp();
     const uint64_t first = static_cast<uint64_t>(blockIdx.x) * kSortTile + warp * kWarpPairs + lane;
-#pragma unroll
+#pragma unroll 4
     for (unsigned round = 0; round < kSortRounds; ++round) {
         const uint64_t i = first + round * kWarp;
+        // The whole warp is past the pairs.
+        if (i - lane >= pairs) {
+            break;
+        }
         const uint64_t key = i < pairs ? keys[i] : 0;
         count_in_warp(counters[warp], static_cast<unsigned>(key >> shift) % kDigits, i < pairs);
     }
@@ -62,7 +66,7 @@ EMB_KERNEL(emb_sort_count)
 
 // Turns the counts of a digit into the pairs of that digit in the tiles before; `totals` gets the
 // pairs of the digit.
-// Grid: 256, a digit each; block: 256. Moves 8 bytes a tile and digit.
+// Grid: 256, a digit each; block: 32 to 256, as many as tiles. Moves 8 bytes a tile and digit.
 // Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     emb_sort_scan(uint32_t* __restrict__ counts, uint32_t tiles, uint32_t* __restrict__ totals) {
@@ -70,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     EMB_SHARED_ARRAY(uint32_t, sums, [kSortWarps]);
     uint32_t* const row = counts + static_cast<uint64_t>(blockIdx.x) * tiles;
     uint32_t before = 0;
-    for (uint32_t start = 0; start < tiles; start += kSortThreads) {
+    for (uint32_t start = 0; start < tiles; start += blockDim.x) {
         const uint32_t tile = start + threadIdx.x;
         const uint32_t count = tile < tiles ? row[tile] : 0;
         uint32_t total;
@@ -113,6 +117,9 @@ extern "C" __global__ void __launch_bounds__(emb::kSortThreads)
     }
 #pragma unroll
     for (unsigned round = 0; round < kSortRounds; ++round) {
+        if (first - lane + round * kWarp >= pairs) {
+            break;
+        }
         const bool valid = first + round * kWarp < pairs;
         const unsigned digit = static_cast<unsigned>(held[round] >> shift) % kDigits;
         rank[round] = count_in_warp(counters[warp], digit, valid);

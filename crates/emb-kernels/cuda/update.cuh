@@ -5,6 +5,9 @@
 //   #include "update.cuh"
 //   struct MyRule { .. };
 //   EMB_RULE(my_rule, MyRule)
+//
+// `Cuda::compile_rule` writes those lines around a program's own struct and compiles them while the
+// program runs.
 #pragma once
 
 #include "row_step.cuh"

@@ -24,6 +24,7 @@ pub mod reference;
 mod rng;
 mod row_gradients;
 mod rule_checks;
+mod rules;
 mod shape;
 mod spec;
 mod table_checks;

@@ -148,7 +148,8 @@ impl RoundingBits {
     }
 
     /// 16 bits for each of the global columns `block * ROUNDING_COLUMNS..` of global `row`:
-    /// column `c` takes half `c % 2` of a word of counter `(row, step, c / 8)`.
+    /// column `c` takes half `c / 8 % 2` of word `c / 16 % 4` of counter
+    /// `(row, step, c / 64 * 8 + c % 8)`.
     #[inline(always)]
     pub(crate) fn fill(&self, row: u64, block: usize, out: &mut [u16; ROUNDING_COLUMNS]) {
         let high = ((self.step >> 32) as u32) << 14;

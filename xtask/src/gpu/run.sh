@@ -4,7 +4,7 @@
 #
 #   ./run.sh          results go to ./results: results.json, table.txt, and a log of every part
 #
-# EMB_LIMIT     seconds for everything (350); a part that no longer fits is left out, and said so
+# EMB_LIMIT     seconds for everything (350); a part that no longer fits has failed
 # EMB_TINY=1    the smallest sizes that run everything, and one test of every program: for a machine
 #               whose times mean nothing
 set -uo pipefail
@@ -23,17 +23,19 @@ for folder in /usr/local/cuda/lib64 $(printf '%s/nvidia/*/lib ' $site); do
 done
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
 
+# Seconds that a part leaves for those after it.
+reserve=0
 names=() results=() seconds=() details=() failed=0
 
 # part NAME LIMIT COMMAND...: runs it, and keeps how it ended and what it said of itself.
 part() {
-    local name=$1 most=$2 log="$out/${1// /-}.log" left=$((limit - SECONDS)) start=$EPOCHREALTIME
+    local name=$1 most=$2 log="$out/${1// /-}.log" left=$((limit - reserve - SECONDS)) start=$EPOCHREALTIME
     local result detail code
     shift 2
     if [[ -n $tiny ]]; then most=$((5 * most)); fi
     if ((left < most)); then most=$left; fi
     if ((most < 5)); then
-        row "$name" skipped 0 "no time left of $limit s"
+        row "$name" FAILED 0 "no time left of $limit s"
         return
     fi
     timeout --kill-after=5 "$most" "$@" >"$log" 2>&1
@@ -54,7 +56,7 @@ part() {
 
 row() {
     names+=("$1") results+=("$2") seconds+=("$3") details+=("$4")
-    printf '%-34s %-8s %7s s  %s\n' "$1" "$2" "$3" "$4"
+    printf '%-46s %-8s %7s s  %s\n' "$1" "$2" "$3" "$4"
     if [[ $2 == FAILED ]]; then failed=$((failed + 1)); fi
 }
 
@@ -73,6 +75,7 @@ echo "$device"
 gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,power.limit --format=csv 2>/dev/null | tee "$out/smi.txt"
 
+reserve=160
 # Against the CPU backend and between ranks: with one GPU the ranks share it.
 for test in tests/*; do
     # Tests of the program `emb` want it where it was built, and a machine without a driver.
@@ -81,6 +84,7 @@ for test in tests/*; do
     part "conformance ${test#tests/}" 120 "$test" "${chosen[@]}"
 done
 
+reserve=100
 if command -v compute-sanitizer >/dev/null && [[ -z $tiny ]]; then
     for tool in memcheck racecheck; do
         part "compute-sanitizer $tool" 45 compute-sanitizer --tool "$tool" --error-exitcode 9 \
@@ -90,6 +94,7 @@ else
     row compute-sanitizer skipped 0 "not on this machine"
 fi
 
+reserve=50
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
     read -r rows dim batch ids < <(./bench --step-shape $tiny)
     part "pytorch bag" 60 python3 torch_bag.py --rows "$rows" --dim "$dim" --batch "$batch" \
@@ -98,6 +103,7 @@ else
     row "pytorch bag" skipped 0 "no python3 with torch and a GPU"
 fi
 
+reserve=0
 part bench 90 ./bench $tiny --json "$out/bench.json" --torch "$out/torch.json"
 cat "$out/bench.log"
 
@@ -115,7 +121,7 @@ cat "$out/bench.log"
 {
     echo "$device"
     for i in "${!names[@]}"; do
-        printf '%-34s %-8s %7s s  %s\n' "${names[i]}" "${results[i]}" "${seconds[i]}" "${details[i]}"
+        printf '%-46s %-8s %7s s  %s\n' "${names[i]}" "${results[i]}" "${seconds[i]}" "${details[i]}"
     done
     cat "$out/bench.log"
 } >"$out/table.txt"

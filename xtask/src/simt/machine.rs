@@ -12,6 +12,9 @@ use std::process::Command;
 /// Builds the driver with the runtime and the kernels in it; the last line it prints is the folder.
 const BUILD: &str = "crates/emb-kernels/simt/driver/build.sh";
 
+/// What kernels that a program compiles for itself need beside its own text.
+const SHIM: &str = "crates/emb-kernels/simt";
+
 /// All that the fake driver asks of an image is to look like one: the kernels are in itself.
 const IMAGE: &str = "// The kernels are in the driver.\n.version 9.0\n.target sm_80\n";
 
@@ -20,6 +23,7 @@ const IMAGE: &str = "// The kernels are in the driver.\n.version 9.0\n.target sm
 pub(crate) struct Machine {
     libraries: PathBuf,
     image: PathBuf,
+    shim: PathBuf,
     /// The sanitizer's own library, which must be loaded before all others.
     sanitizer: Option<PathBuf>,
 }
@@ -34,14 +38,14 @@ impl Machine {
         let image = libraries.join("image.ptx");
         std::fs::write(&image, IMAGE)?;
         let sanitizer = flavour.sanitizer().map(|name| sanitizer(workspace, name)).transpose()?;
-        Ok(Self { libraries, image, sanitizer })
+        Ok(Self { libraries, image, shim: workspace.root().join(SHIM), sanitizer })
     }
 
     /// Lets a command find the fake libraries before any that are real.
     pub(crate) fn prepare(&self, command: &mut Command, schedule: Schedule, devices: u32) {
         command.env("LD_LIBRARY_PATH", &self.libraries).env("EMB_KERNELS", &self.image);
         command.env("SIMT_SCHEDULE", schedule.kind).env("SIMT_SEED", schedule.seed.to_string());
-        command.env("SIMT_DEVICES", devices.to_string());
+        command.env("SIMT_DEVICES", devices.to_string()).env("SIMT_INCLUDE", &self.shim);
         // What is skipped must be seen, though its test passes.
         command.env("RUST_TEST_NOCAPTURE", "1");
         if let Some(sanitizer) = &self.sanitizer {

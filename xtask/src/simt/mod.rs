@@ -75,7 +75,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
 fn scripts(workspace: &Workspace, options: &Options, parts: &[Part]) -> Vec<Step> {
     let step = |part: Part, script: &str, flavour: Flavour| {
         let mut command = workspace.command("bash");
-        command.arg(script).arg(workspace.root().join(OUT).join(part.name()));
+        // Apart from the libraries that the suites load, which have other kernels.
+        command.arg(script).arg(workspace.root().join(OUT).join(format!("{}-tests", part.name())));
         command.arg(flavour.name()).args(flavour.tests());
         let (part, way) = (part.name().to_owned(), flavour.name().to_owned());
         Step { part, way, command, limit: LIMIT }

@@ -9,6 +9,8 @@ pub(crate) enum Part {
     Kernels,
     /// The fake driver alone, and the defects planted in its callers.
     Driver,
+    /// Streams, memory and launches.
+    EmbCuda,
     /// The conformance suite of the backend.
     EmbKernels,
     /// The conformance suites of the transports over device memory.
@@ -18,14 +20,21 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Kernels, Self::Driver, Self::EmbKernels, Self::EmbComm, Self::EmbDlrm];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Kernels,
+        Self::Driver,
+        Self::EmbCuda,
+        Self::EmbKernels,
+        Self::EmbComm,
+        Self::EmbDlrm,
+    ];
 
     /// As in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
             Self::Driver => "driver",
+            Self::EmbCuda => "emb-cuda",
             Self::EmbKernels => "emb-kernels",
             Self::EmbComm => "emb-comm",
             Self::EmbDlrm => "emb-dlrm",

@@ -155,11 +155,6 @@ impl<T> Away<T> {
     pub(super) fn get(&self) -> Option<&T> {
         self.0.as_deref()
     }
-
-    /// It, where it is here.
-    pub(super) fn get_mut(&mut self) -> Option<&mut T> {
-        self.0.as_deref_mut()
-    }
 }
 
 impl<T> Deref for Away<T> {

@@ -128,14 +128,12 @@ impl<B: Backend, C: Collective> Class<B, C> {
         staged: &mut Staged<B>,
     ) -> Result<()> {
         staged.fill(backend, &leg.arrived)?;
-        // They may be away, in a sync; then there is no hurry.
-        let Some(stored) = self.stored.get_mut() else { return Ok(()) };
         let (map, names) = match &self.way {
             Way::Bags(way) => (&way.map, way.names()),
             Way::Rows(way) => (&way.map, way.names()),
         };
         let batch = staged.view(names, &leg.arrived);
-        Ok(backend.foresee(&mut stored.tables, map, batch)?)
+        Ok(backend.foresee(&mut self.stored.tables, map, batch)?)
     }
 
     /// Answers, and adds the answers of others to the output of this rank's samples.

@@ -25,15 +25,25 @@ pub struct Prepared<B: Backend> {
 
 impl Exchanged {
     /// Takes the ids to the device. Batches may be prepared ahead, and are pooled in the order in which
-    /// they were.
+    /// they were. Waits for syncs that go on beside.
     ///
     /// # Errors
-    /// A device out of memory.
+    /// A peer that fails, a device out of memory.
     pub fn prepare<B: Backend, C: Collective>(
         self,
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Prepared<B>> {
+        let prepared = self.stage(embeddings, backend);
+        prepared.map_err(|error| embeddings.give_up(error))
+    }
+
+    fn stage<B: Backend, C: Collective>(
+        self,
+        embeddings: &mut ShardedEmbeddings<B, C>,
+        backend: &mut B,
+    ) -> Result<Prepared<B>> {
+        embeddings.bring_back()?;
         let trip = self.trip;
         let mut staged = embeddings.staged.lend();
         staged.resize_with(embeddings.classes.len(), Staged::default);

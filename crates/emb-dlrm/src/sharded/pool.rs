@@ -31,8 +31,7 @@ impl Exchanged {
         embeddings: &mut ShardedEmbeddings<B, C>,
         backend: &mut B,
     ) -> Result<Pooled<B>> {
-        let prepared = self.prepare(embeddings, backend);
-        prepared.map_err(|error| embeddings.give_up(error))?.pool(embeddings, backend)
+        self.prepare(embeddings, backend)?.pool(embeddings, backend)
     }
 }
 

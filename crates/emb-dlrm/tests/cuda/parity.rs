@@ -1,14 +1,14 @@
 //! A run on GPUs against the same on the processor.
 
 use crate::support::{
-    assert_near, criteo, devices, on_gpus, on_the_processor, options, outcome, over,
+    assert_near, criteo, devices, furthest, on_gpus, on_the_processor, options, outcome, over,
 };
-use emb_dlrm::config::{DeviceKind, ModelKind, Options, SyncKind, TransportKind};
+use emb_dlrm::config::{DeviceKind, ModelKind, Options, PrecisionKind, SyncKind, TransportKind};
 
 /// Norm-wise, as between plans.
 const LIMIT: f64 = 1e-5;
 /// Of 16 samples each.
-const STEPS: u64 = 200;
+const STEPS: u64 = 300;
 
 /// The whole run: training on the sample, evaluation, checkpoint.
 fn check(options: &Options, transport: Option<TransportKind>, case: &str) {
@@ -85,4 +85,19 @@ fn a_repeated_run_has_the_same_bits() {
     let Some(alone) = sample(20).filter(|_| devices(2)) else { return };
     let options = on_gpus(&over(&alone, 2, 1), Some(TransportKind::Nccl));
     assert!(outcome(&options).bytes == outcome(&options).bytes);
+}
+
+/// Factors of 8 or 11 bits: near, and not the same.
+#[test]
+fn products_of_fewer_bits_train_near_the_same() {
+    let Some(alone) = sample(20).filter(|_| devices(1)) else { return };
+    let whole = outcome(&on_gpus(&alone, None));
+    for (precision, limit) in [(PrecisionKind::Tf32, 2e-3), (PrecisionKind::Bf16, 5e-2)] {
+        let options = Options { precision: Some(precision), ..on_gpus(&alone, None) };
+        let got = outcome(&options);
+        assert!(got.report.device_name.to_lowercase().contains(&precision.to_string()));
+        let (apart, name) = furthest(&got, &whole);
+        eprintln!("{precision}: {apart:.1e} apart at most, {name}");
+        assert!(apart > 1e-6 && apart < limit, "{precision}: {name}: {apart:e} apart");
+    }
 }

@@ -27,8 +27,13 @@ const char* const kMark = "// simt shared object: ";
 // Of nvrtcResult.
 enum { kSuccess = 0, kInvalidInput = 3, kInvalidProgram = 4, kCompilation = 6 };
 
+struct File {
+    std::string name, text;
+};
+
 struct Program {
     std::string source, image, log;
+    std::vector<File> headers;
 };
 
 // The folder of this library: what it compiles is linked to it, and finds it again from there.
@@ -39,12 +44,14 @@ std::string own_path() {
     return realpath(info.dli_fname, resolved) ? resolved : info.dli_fname;
 }
 
-const char* const kFiles[] = {"/program.cu", "/program.o", "/program.so", "/log"};
-
 // Folders live until the process exits: an image may be loaded again, on another device.
+struct Folder {
+    std::string path;
+    std::vector<std::string> files;
+};
 struct Folders {
     std::mutex guard;
-    std::vector<std::string> paths;
+    std::vector<Folder> all;
 };
 Folders& folders() {
     static auto* the_folders = new Folders;
@@ -52,19 +59,26 @@ Folders& folders() {
 }
 
 void remove_folders() {
-    for (const std::string& path : folders().paths) {
-        for (const char* file : kFiles) unlink((path + file).c_str());
-        rmdir(path.c_str());
+    for (const Folder& folder : folders().all) {
+        for (const std::string& file : folder.files) unlink((folder.path + "/" + file).c_str());
+        rmdir(folder.path.c_str());
     }
 }
 
-std::string fresh_folder() {
+// A folder with the program and its headers in it.
+std::string fresh_folder(const Program& program) {
     const char* base = getenv("TMPDIR");
     std::string path = std::string(base && *base ? base : "/tmp") + "/simt-nvrtc-XXXXXX";
     if (!mkdtemp(path.data())) return "";
+    Folder folder{path, {"program.cu", "program.o", "program.so", "log"}};
+    std::ofstream(path + "/program.cu") << program.source;
+    for (const File& header : program.headers) {
+        std::ofstream(path + "/" + header.name) << header.text;
+        folder.files.push_back(header.name);
+    }
     const std::lock_guard<std::mutex> lock(folders().guard);
-    if (folders().paths.empty()) atexit(remove_folders);
-    folders().paths.push_back(path);
+    if (folders().all.empty()) atexit(remove_folders);
+    folders().all.push_back(folder);
     return path;
 }
 
@@ -100,6 +114,13 @@ std::string read_all(const std::string& path) {
     return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
+// Lets an object be unloaded, with gcc; clang needs no option for it.
+#ifdef __clang__
+#define SIMT_UNLOADS ""
+#else
+#define SIMT_UNLOADS "-fno-gnu-unique "
+#endif
+
 // What the sanitizers of this build need, kernels compiled later need as well.
 #ifndef SIMT_FLAGS
 #define SIMT_CXX "g++"
@@ -108,20 +129,19 @@ std::string read_all(const std::string& path) {
 #endif
 
 bool compile(Program& program, const std::string& options) {
-    const std::string folder = fresh_folder();
+    const std::string folder = fresh_folder(program);
     const std::string library = own_path();
     const char* named = getenv("CXX");
     const std::string compiler = named && *named ? named : SIMT_CXX;
     const std::string log = " 2>>" + quoted(folder + "/log");
-    std::ofstream(folder + "/program.cu") << program.source;
     // In two steps: the count build compiles for the thread sanitizer, but links none.
     const std::string command =
         compiler +
         " -x c++ -c -fPIC -std=c++17 -O1 -ffp-contract=off -DEMB_HOST_SIM "
-        "-Wno-unknown-pragmas " SIMT_FLAGS +
+        "-Wno-unknown-pragmas " SIMT_UNLOADS SIMT_FLAGS +
         includes() + options + " -o " + quoted(folder + "/program.o") + " " +
         quoted(folder + "/program.cu") + log + " && " + compiler +
-        " -shared " SIMT_LINK_FLAGS " -o " + quoted(folder + "/program.so") + " " +
+        " -shared -Wl,-Bsymbolic " SIMT_LINK_FLAGS " -o " + quoted(folder + "/program.so") + " " +
         quoted(folder + "/program.o") + " " + quoted(library) + " -Wl,-rpath," +
         quoted(library.substr(0, library.rfind('/'))) + log;
     const int status = system(command.c_str());
@@ -164,9 +184,15 @@ DRIVER_API const char* nvrtcGetErrorString(int result) {
 }
 
 DRIVER_API int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers,
-                                  const char* const*, const char* const*) {
-    if (!program || !source || headers) return driver::kInvalidInput;
-    *program = new Program{source, "", ""};
+                                  const char* const* texts, const char* const* names) {
+    if (!program || !source || headers < 0) return driver::kInvalidInput;
+    std::vector<driver::File> files;
+    for (int i = 0; i < headers; ++i) {
+        // They lie beside the program: no folders.
+        if (strchr(names[i], '/')) return driver::kInvalidInput;
+        files.push_back({names[i], texts[i]});
+    }
+    *program = new Program{source, "", "", files};
     return driver::kSuccess;
 }
 

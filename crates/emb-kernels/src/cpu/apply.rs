@@ -7,6 +7,7 @@ use super::dtype::Element;
 use super::sum::Run;
 use super::table::Table;
 use crate::rng::{ROUNDING_COLUMNS, RoundingBits};
+use crate::rules::Rules;
 use crate::{Dtype, Rounding};
 use emb_optim::{RowRule, RowState, Rule, RuleVisitor, Statistic};
 use half::{bf16, f16};
@@ -46,14 +47,15 @@ pub(crate) unsafe fn apply(
 /// Most rows of a block of [`apply_run`].
 const BLOCK_ROWS: usize = 32;
 
-/// Sums the gradients of every row of `run` and applies `rule`, a block of rows at a time: as many
-/// as `sums` has room for. `buffer` has room for a row.
+/// Sums the gradients of every row of `run` and applies the rule of `table`, a block of rows at a
+/// time: as many as `sums` has room for. `buffer` has room for a row.
 ///
 /// # Safety
 /// As [`apply`].
 pub(crate) unsafe fn apply_run(
     instructions: Instructions,
-    rule: &Rule,
+    rules: &(impl Rules + ?Sized),
+    table: usize,
     run: Run<'_>,
     step: u64,
     sums: &mut [f32],
@@ -62,13 +64,22 @@ pub(crate) unsafe fn apply_run(
     let buffer = &mut buffer[..run.table.dim];
     match run.table.dtype {
         Dtype::F32 => {
-            rule.visit(ApplyRun::<f32> { instructions, run, step, sums, buffer, stored: [] });
+            rules.visit(
+                table,
+                ApplyRun::<f32> { instructions, run, step, sums, buffer, stored: [] },
+            );
         }
         Dtype::F16 => {
-            rule.visit(ApplyRun::<f16> { instructions, run, step, sums, buffer, stored: [] });
+            rules.visit(
+                table,
+                ApplyRun::<f16> { instructions, run, step, sums, buffer, stored: [] },
+            );
         }
         Dtype::Bf16 => {
-            rule.visit(ApplyRun::<bf16> { instructions, run, step, sums, buffer, stored: [] });
+            rules.visit(
+                table,
+                ApplyRun::<bf16> { instructions, run, step, sums, buffer, stored: [] },
+            );
         }
     }
 }

@@ -199,13 +199,7 @@ impl Backend for Cpu {
         rules: &[Rule],
         step: u64,
     ) -> Result<()> {
-        let Self { team, instructions, update: scratch, .. } = self;
-        let (threads, isa) = (team.threads(), *instructions);
-        team.run(|| {
-            update::scatter_update(
-                threads, isa, scratch, tables, map, batch, gradients, rules, step,
-            )
-        })
+        update::scatter_update(self, tables, map, batch, gradients, rules, step)
     }
 
     fn row_gradients(

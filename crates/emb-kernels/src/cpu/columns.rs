@@ -12,7 +12,8 @@ use super::shared::SharedMut;
 use super::sum::{Run, sum_rows};
 use super::table::CpuTables;
 use super::update::check;
-use crate::rule_checks::{check_rules, max_gradient, refuse_whole_rows};
+use crate::rule_checks::{check_rules, refuse_whole_rows};
+use crate::rules::Rules;
 use crate::{FeatureMap, Gradients, JaggedView, Result, RowGradients, TableSpec};
 use emb_optim::Rule;
 
@@ -50,7 +51,7 @@ impl Cpu {
                     table,
                     keys,
                     upstream: keys.upstream(table.dim, gradients),
-                    max_gradient: max_gradient(&rules[t]),
+                    max_gradient: rules.facts(t).max_gradient,
                     begin: 0,
                     end: keys.keys.len(),
                 };

@@ -8,9 +8,10 @@ use super::keys::Keys;
 use super::parallel::split;
 use super::sum::Run;
 use super::table::CpuTables;
-use crate::rule_checks::{check_rules, max_gradient, refuse_column_cuts};
+use crate::rule_checks::{check_rules, refuse_column_cuts};
+use crate::rules::{Own, Rules};
 use crate::{Error, FeatureMap, Gradients, JaggedView, Pooling, Result, TableSpec};
-use emb_optim::Rule;
+use emb_optim::RowRule;
 
 /// Elements of a block of sums: it stays in the first-level cache until the rule has run.
 const BLOCK_ELEMENTS: usize = 2048;
@@ -33,7 +34,40 @@ struct Piece {
     end: usize,
 }
 
+impl Cpu {
+    /// As [`Backend::scatter_update`](crate::Backend::scatter_update) with a rule of one's own: one
+    /// a table, with the state that the table's optimizer keeps.
+    ///
+    /// # Errors
+    /// As there. A rule with other state than the table's is refused by the table's name.
+    pub fn scatter_update_with<R: RowRule>(
+        &mut self,
+        tables: &mut CpuTables,
+        map: &FeatureMap,
+        batch: JaggedView<'_, Self>,
+        gradients: &Gradients<'_, '_, Self>,
+        rules: &[R],
+        step: u64,
+    ) -> Result<()> {
+        scatter_update(self, tables, map, batch, gradients, &Own(rules), step)
+    }
+}
+
 pub(crate) fn scatter_update(
+    cpu: &mut Cpu,
+    tables: &mut CpuTables,
+    map: &FeatureMap,
+    batch: JaggedView<'_, Cpu>,
+    gradients: &Gradients<'_, '_, Cpu>,
+    rules: &(impl Rules + ?Sized),
+    step: u64,
+) -> Result<()> {
+    let Cpu { team, instructions, update: scratch, .. } = cpu;
+    let (threads, isa) = (team.threads(), *instructions);
+    team.run(|| update_all(threads, isa, scratch, tables, map, batch, gradients, rules, step))
+}
+
+fn update_all(
     threads: usize,
     instructions: Instructions,
     scratch: &mut UpdateScratch,
@@ -41,7 +75,7 @@ pub(crate) fn scatter_update(
     map: &FeatureMap,
     batch: JaggedView<'_, Cpu>,
     gradients: &Gradients<'_, '_, Cpu>,
-    rules: &[Rule],
+    rules: &(impl Rules + ?Sized),
     step: u64,
 ) -> Result<()> {
     check("scatter_update", tables, map, batch, gradients, rules)?;
@@ -57,17 +91,23 @@ pub(crate) fn scatter_update(
             table,
             keys,
             upstream: keys.upstream(table.dim, gradients),
-            max_gradient: max_gradient(&rules[piece.table]),
+            max_gradient: rules.facts(piece.table).max_gradient,
             begin: piece.begin,
             end: piece.end,
         };
-        update(instructions, run, &rules[piece.table], step);
+        update(instructions, run, rules, piece.table, step);
     });
     Ok(())
 }
 
-/// Sums and updates the rows of a run.
-fn update(instructions: Instructions, run: Run<'_>, rule: &Rule, step: u64) {
+/// Sums and updates the rows of a run of table `table`.
+fn update(
+    instructions: Instructions,
+    run: Run<'_>,
+    rules: &(impl Rules + ?Sized),
+    table: usize,
+    step: u64,
+) {
     let dim = run.table.dim;
     let mut small = [0.0_f32; 2 * BLOCK_ELEMENTS];
     let mut large;
@@ -79,7 +119,7 @@ fn update(instructions: Instructions, run: Run<'_>, rule: &Rule, step: u64) {
     };
     let (sums, buffer) = memory.split_at_mut((BLOCK_ELEMENTS / dim).max(1) * dim);
     // SAFETY: ids were checked against the table, and a row's keys are all in one piece.
-    unsafe { apply_run(instructions, rule, run, step, sums, buffer) };
+    unsafe { apply_run(instructions, rules, table, run, step, sums, buffer) };
 }
 
 impl UpdateScratch {
@@ -113,7 +153,7 @@ pub(crate) fn check(
     map: &FeatureMap,
     batch: JaggedView<'_, Cpu>,
     gradients: &Gradients<'_, '_, Cpu>,
-    rules: &[Rule],
+    rules: &(impl Rules + ?Sized),
 ) -> Result<()> {
     check_shapes(operation, tables, map, batch)?;
     check_rules(operation, tables.specs(), rules)?;

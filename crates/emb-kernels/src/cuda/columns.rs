@@ -3,7 +3,7 @@
 
 use super::keys::{Step, Tables, covering, stride};
 use super::records::{Launch, Run};
-use super::rules::{Rules, lanes};
+use super::rules::{Described, lanes};
 use super::scratch::Kept;
 use super::update::{self, TouchedRows, check, launch_rules, upload};
 use super::{Cuda, CudaTables};
@@ -155,7 +155,12 @@ impl Scratch {
         Ok(unsafe { stream.launch(stream.device().kernel("emb_run_sums")?, shape, args) }?)
     }
 
-    fn measure(&mut self, tables: Tables<'_>, rules: &Rules, rows: TouchedRows<'_>) -> Result<()> {
+    fn measure(
+        &mut self,
+        tables: Tables<'_>,
+        rules: &Described,
+        rows: TouchedRows<'_>,
+    ) -> Result<()> {
         let Tables { stream, descriptors, records, .. } = tables;
         let count = self.layout.runs();
         let offsets = self.offsets.room(stream, 1)?.whole();

@@ -1,14 +1,44 @@
-//! Rules as kernels take them: twins of the structures of emb-optim's `rules.cuh`.
+//! Rules as kernels take them: twins of the structures of emb-optim's `rules.cuh`, or of a user's.
 
+use super::own_rule::Kernels;
 use super::records::RuleRecord;
-use crate::rule_checks::max_gradient;
-use crate::{Dtype, TableSpec};
+use crate::rules::Rules;
+use crate::{Dtype, Result, TableSpec};
+use emb_cuda::{Device, Kernel};
 use emb_optim::{Rule, RuleKind};
+
+/// Whose kernels a rule has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Those of the image.
+    Known(RuleKind),
+    /// Those that were compiled for it.
+    Own(Kernels),
+}
+
+/// Rules that have kernels.
+pub(super) trait CudaRules: Rules {
+    /// Whose kernels the rule of `table` has.
+    fn kind(&self, table: usize) -> Kind;
+
+    /// The bytes of its structure.
+    fn bytes(&self, table: usize) -> [u64; 9];
+}
+
+impl CudaRules for [Rule] {
+    fn kind(&self, table: usize) -> Kind {
+        Kind::Known(self[table].kind())
+    }
+
+    fn bytes(&self, table: usize) -> [u64; 9] {
+        bytes(&self[table])
+    }
+}
 
 /// Tables that one launch updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    kind: RuleKind,
+    kind: Kind,
     dtype: Dtype,
     /// Lanes of a warp that work on a row.
     pub(super) lanes: u32,
@@ -20,15 +50,19 @@ pub(super) struct Group {
 const NEAR: usize = 512;
 
 impl Group {
-    fn of(spec: &TableSpec, rule: &Rule) -> Self {
-        Self { kind: rule.kind(), dtype: spec.dtype, lanes: lanes(spec.dim), far: spec.dim > NEAR }
+    fn of(spec: &TableSpec, kind: Kind) -> Self {
+        Self { kind, dtype: spec.dtype, lanes: lanes(spec.dim), far: spec.dim > NEAR }
     }
 
-    /// Name of the kernel that updates these tables.
-    pub(super) fn update(self) -> &'static str {
+    /// The kernel that updates these tables.
+    pub(super) fn update(self, device: &Device) -> Result<Kernel> {
         use Dtype::{Bf16, F16, F32};
         use RuleKind::{AdaGrad, Adam, RowWiseAdaGrad, RowWiseAdam, Sgd};
-        match (self.kind, self.dtype) {
+        let kind = match self.kind {
+            Kind::Known(kind) => kind,
+            Kind::Own(kernels) => return Ok(kernels.of(self.dtype)),
+        };
+        let name = match (kind, self.dtype) {
             (Sgd, F32) => "emb_update_sgd_f32",
             (Sgd, F16) => "emb_update_sgd_f16",
             (Sgd, Bf16) => "emb_update_sgd_bf16",
@@ -44,16 +78,18 @@ impl Group {
             (RowWiseAdam, F32) => "emb_update_row_wise_adam_f32",
             (RowWiseAdam, F16) => "emb_update_row_wise_adam_f16",
             (RowWiseAdam, Bf16) => "emb_update_row_wise_adam_bf16",
-        }
+        };
+        Ok(device.kernel(name)?)
     }
 
     /// Name of the kernel that measures rows of these tables; `None` where the rule needs no
-    /// statistic.
+    /// statistic. Rules of one's own never do: they are not updated in two phases.
     pub(super) fn statistics(self) -> Option<&'static str> {
+        use RuleKind::{AdaGrad, Adam, RowWiseAdaGrad, RowWiseAdam, Sgd};
         match self.kind {
-            RuleKind::Sgd | RuleKind::AdaGrad | RuleKind::Adam => None,
-            RuleKind::RowWiseAdaGrad => Some("emb_statistics_row_wise_adagrad"),
-            RuleKind::RowWiseAdam => Some("emb_statistics_row_wise_adam"),
+            Kind::Own(_) | Kind::Known(Sgd | AdaGrad | Adam) => None,
+            Kind::Known(RowWiseAdaGrad) => Some("emb_statistics_row_wise_adagrad"),
+            Kind::Known(RowWiseAdam) => Some("emb_statistics_row_wise_adam"),
         }
     }
 }
@@ -65,18 +101,18 @@ pub(super) fn lanes(dim: usize) -> u32 {
 
 /// The records of all tables and the launches they need, in memory that is kept.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(super) struct Described {
     pub(super) records: Vec<RuleRecord>,
     pub(super) groups: Vec<Group>,
 }
 
-impl Rules {
+impl Described {
     /// Describes `rules`, one a table.
-    pub(super) fn set(&mut self, specs: &[TableSpec], rules: &[Rule]) {
+    pub(super) fn set(&mut self, specs: &[TableSpec], rules: &(impl CudaRules + ?Sized)) {
         self.records.clear();
         self.groups.clear();
-        for (spec, rule) in specs.iter().zip(rules) {
-            let group = Group::of(spec, rule);
+        for (t, spec) in specs.iter().enumerate() {
+            let group = Group::of(spec, rules.kind(t));
             let known = self.groups.iter().position(|other| *other == group);
             let number = known.unwrap_or_else(|| {
                 self.groups.push(group);
@@ -84,8 +120,8 @@ impl Rules {
             });
             self.records.push(RuleRecord {
                 group: number as u32,
-                max_gradient: max_gradient(rule).unwrap_or(f32::INFINITY),
-                rule: bytes(rule),
+                max_gradient: rules.facts(t).max_gradient.unwrap_or(f32::INFINITY),
+                rule: rules.bytes(t),
             });
         }
     }

@@ -87,7 +87,8 @@ impl Pairs {
             // SAFETY: `count` keys; `counts` has a place for each digit of each tile.
             unsafe { stream.launch(device.kernel("emb_sort_count")?, shape, args) }?;
             let args = (counts.whole_mut(), tiles as u32, totals.whole_mut());
-            let digits = Shape::new(DIGITS as u32, DIGITS as u32);
+            let threads = tiles.next_power_of_two().clamp(32, DIGITS);
+            let digits = Shape::new(DIGITS as u32, threads as u32);
             // SAFETY: as above, and `totals` has one for each digit.
             unsafe { stream.launch(device.kernel("emb_sort_scan")?, digits, args) }?;
             let (to, sorted) = (to.reborrow(), sorted.reborrow());

@@ -2,13 +2,12 @@
 
 use super::keys::{Keys, Lookups, SUM_THREADS, Step, Tables, covering, stride};
 use super::records::{Launch, RuleRecord, Run};
-use super::rules::Rules;
+use super::rules::{CudaRules, Described};
 use super::scratch::Kept;
 use super::{Cuda, CudaTables, columns, ids};
 use crate::rule_checks::{check_rules, refuse_column_cuts};
 use crate::{FeatureMap, Gradients, JaggedView, Pooling, Result, shape};
 use emb_cuda::{Plain, Shape, Stream, View};
-use emb_optim::Rule;
 
 /// Most bytes of memory for rows that are too long for the kernels' shared memory.
 const FAR_BYTES: usize = 64 << 20;
@@ -16,7 +15,7 @@ const FAR_BYTES: usize = 64 << 20;
 /// Memory of these operations.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    pub(super) rules: Rules,
+    pub(super) rules: Described,
     pub(super) records: Kept<RuleRecord>,
     pub(super) keys: Keys,
     pub(super) far: Kept<f32>,
@@ -29,7 +28,7 @@ pub(super) fn scatter_update(
     map: &FeatureMap,
     batch: JaggedView<'_, Cuda>,
     gradients: &Gradients<'_, '_, Cuda>,
-    rules: &[Rule],
+    rules: &(impl CudaRules + ?Sized),
     step: u64,
 ) -> Result<()> {
     check_rules("scatter_update", tables.specs(), rules)?;
@@ -129,7 +128,7 @@ impl<'a> TouchedRows<'a> {
 /// Updates the rows of each group of tables, in a launch each.
 pub(super) fn launch_rules(
     tables: Tables<'_>,
-    rules: &Rules,
+    rules: &Described,
     rows: TouchedRows<'_>,
     far: &mut Kept<f32>,
     launch: Launch,
@@ -168,7 +167,7 @@ pub(super) fn launch_rules(
         );
         // SAFETY: runs hold rows of the tables, one run a row; gradients were checked against the
         // batch; sums, totals and far rows are as many as the kernel reads.
-        unsafe { stream.launch(stream.device().kernel(group.update())?, shape, args) }?;
+        unsafe { stream.launch(group.update(stream.device())?, shape, args) }?;
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use crate::{Dtype, Feature, FeatureMap, Init, Jagged, Pooling, Rounding, TableSp
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 
 /// Dims that kernels treat differently: below, at and between vector widths, and large.
-const DIMS: [usize; 24] = [
+const DIMS: [usize; 25] = [
     1, 2, 3, 4, 5, 7, 8, 10, 12, 16, 31, 32, 33, 48, 64, 96, 100, 128, 200, 256, 320, 1023, 1024,
-    1280,
+    1280, 2048,
 ];
 
 /// How many cases [`cases`] has.
@@ -42,7 +42,7 @@ impl Case {
     }
 }
 
-/// The cases of the suite: all rules, dtypes and poolings, dims from 1 to 1280.
+/// The cases of the suite: all rules, dtypes and poolings, dims from 1 to 2048.
 pub fn cases() -> impl Iterator<Item = Case> {
     (0..COUNT).map(case)
 }
