@@ -5,8 +5,8 @@
 use emb_cuda::Device;
 use emb_kernels::{
     Backend, Bucketized, Cpu, CpuOptions, Cuda, CudaOptions, Dtype, Error, Feature, FeatureMap,
-    Gradients, Init, Jagged, JaggedView, Mat, Pooling, RowGradients, RowMapView, TableSpec, Unique,
-    Window,
+    Gradients, Init, Jagged, JaggedRef, JaggedView, Mat, Pooling, RowGradients, RowMapView,
+    TableSpec, Unique, Window,
 };
 use emb_optim::{Decay, Extent, Optimizer, OptimizerConfig, ReplicaRule, ReplicaScaling, RuleKind};
 
@@ -105,6 +105,15 @@ fn bags_are_split_by_owner_as_on_the_cpu() {
     let wanted = split(&mut |out| cpu().bucketize(batch.as_ref(), &short, out));
     assert!(matches!(wanted, Err(Error::NoOwner { .. })), "{wanted:?}");
     assert_eq!(split(&mut |out| cuda.bucketize(batch.as_ref(), &short, out)), wanted);
+    let mut offsets = batch.as_ref().offsets.to_vec();
+    (offsets[3], offsets[4]) = (1 << 40, 2);
+    let decrease = Error::OffsetsDecrease { index: 4, previous: 1 << 40, next: 2 };
+    let cases = [(&offsets[..], decrease.to_string()), (&offsets[..3], "offsets".to_owned())];
+    for (offsets, expected) in cases {
+        let lying = JaggedRef { offsets, ..batch.as_ref() };
+        let refused = split(&mut |out| cuda.bucketize(lying, &maps, out)).expect_err("a lie");
+        assert!(refused.to_string().contains(&expected), "{refused}");
+    }
 }
 
 /// Every rule, alone and with every option it takes.

@@ -56,6 +56,7 @@ pub(super) fn bucketize(
     let Cuda { stream, route, .. } = cuda;
     let owners = route.tell_maps(stream, batch, maps)?;
     let bags = batch.features() * batch.batch;
+    check_offsets(batch, bags)?;
     same("bucketize", "lengths", owners * bags, out.lengths.len())?;
     same("bucketize", "ids", batch.values.len(), out.ids.len())?;
     same("bucketize", "positions", batch.values.len(), out.positions.len())?;
@@ -232,6 +233,20 @@ impl Scratch {
         stream.download(ids.as_view(), out.ids)?;
         Ok(stream.download(positions.as_view(), out.positions)?)
     }
+}
+
+/// Kernels would read what is not there.
+fn check_offsets(batch: JaggedRef<'_>, bags: usize) -> Result<()> {
+    let offsets = batch.offsets;
+    same("bucketize", "offsets", bags + 1, offsets.len())?;
+    if let Some(index) = (1..=bags).find(|&index| offsets[index] < offsets[index - 1]) {
+        let [previous, next] = [index - 1, index].map(|index| offsets[index] as i64);
+        return Err(Error::OffsetsDecrease { index, previous, next });
+    }
+    if offsets[0] != 0 {
+        return Err(Error::OffsetsStart { first: offsets[0] as i64 });
+    }
+    same("bucketize", "last offset", batch.values.len(), offsets[bags] as usize)
 }
 
 fn no_owner(batch: JaggedRef<'_>, position: usize) -> Error {
