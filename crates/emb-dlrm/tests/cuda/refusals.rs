@@ -41,6 +41,11 @@ fn one_row(folder: &Folder, ids: &[u32]) -> Options {
     Options { table: vec![table("C1", 1)], id_policy, steps: Some(1), ..options(&data) }
 }
 
+/// From the name of the file on: every rank reads the line, and any may be the first to say so.
+fn words(refusal: &str) -> &str {
+    refusal.find("ids.tsv").map_or(refusal, |at| &refusal[at..])
+}
+
 #[test]
 fn u07_a_gpu_refuses_what_the_processor_refuses_in_the_same_words() {
     if !devices(1) {
@@ -51,7 +56,7 @@ fn u07_a_gpu_refuses_what_the_processor_refuses_in_the_same_words() {
         let base = Options { world, ..one_row(&folder, &[0, 1, 2]) };
         let on_cpu = refusal(base.clone());
         assert!(on_cpu.contains("C1"), "{on_cpu}");
-        assert_eq!(refusal(on_gpus(&base, None)), on_cpu);
+        assert_eq!(words(&refusal(on_gpus(&base, None))), words(&on_cpu));
         let good = Options { world, ..one_row(&folder, &[0, 0, 0]) };
         let config = Config::resolve(on_gpus(&good, None)).expect("consistent");
         train(&config, &mut Silent).expect("the one row is there");
