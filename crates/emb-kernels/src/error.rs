@@ -188,10 +188,11 @@ pub enum Error {
 impl From<emb_cuda::Error> for Error {
     fn from(error: emb_cuda::Error) -> Self {
         match error {
-            emb_cuda::Error::OutOfMemory { ordinal, bytes, .. } => {
-                let (what, reason) = (format!("memory of device {ordinal}"), error.to_string());
-                Self::Memory { what, bytes, reason }
-            }
+            emb_cuda::Error::OutOfMemory { ordinal, bytes, free, total } => Self::Memory {
+                what: format!("memory of device {ordinal}"),
+                bytes,
+                reason: format!("{free} of {total} bytes are free"),
+            },
             _ => Self::Device(error.to_string()),
         }
     }
