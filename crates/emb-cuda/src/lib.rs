@@ -1,4 +1,4 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "cuda", doc = include_str!("../README.md"))]
 //!
 //! # Code map
 //!
