@@ -2,11 +2,11 @@
 //!
 //! # Code map
 //!
-//! - `library.rs` finds the driver before anything of it is called; [`Device`] is a GPU's context and kernels.
-//! - [`Stream`] queues copies and launches; [`Buffer`], [`View`] and [`ViewMut`] are memory with a home.
-//! - [`Args`] are what a kernel is given; [`Event`] is a point of a stream; [`Pinned`] is host memory that a
+//! - `library.rs` finds the driver before anything of it is called; `Device` is a GPU's context and kernels.
+//! - `Stream` queues copies and launches; `Buffer`, `View` and `ViewMut` are memory with a home.
+//! - `Args` are what a kernel is given; `Event` is a point of a stream; `Pinned` is host memory that a
 //!   device copies from and to without help.
-//! - [`compile`] turns source into an image at run time.
+//! - `compile` turns source into an image at run time.
 #![cfg(feature = "cuda")]
 
 mod args;
