@@ -1,3 +1,5 @@
+//! The CUDA machine under `emb`; empty without the feature `cuda`.
+//!
 #![cfg_attr(feature = "cuda", doc = include_str!("../README.md"))]
 //!
 //! # Code map
