@@ -14,12 +14,14 @@ constexpr unsigned kKeyTile = 1024;  // values of a block, as in keys.rs
 // Grid: any; block: 256, a thread a bag. Moves 4 bytes a value, 16 a bag; one load in flight a lane.
 // Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(256)
-    emb_bag_totals(const uint64_t* __restrict__ offsets, uint32_t bags,
+    emb_bag_totals(const uint64_t* __restrict__ offsets, uint32_t bags, uint32_t values,
                    const float* __restrict__ weights, float* __restrict__ totals) {
     for (uint64_t bag = blockIdx.x * blockDim.x + threadIdx.x; bag < bags;
          bag += gridDim.x * blockDim.x) {
         float total = 0.0f;
-        for (uint64_t i = offsets[bag]; i < offsets[bag + 1]; ++i) {
+        // Of a batch that is foreseen, offsets are not checked yet.
+        const uint64_t end = offsets[bag + 1] < values ? offsets[bag + 1] : values;
+        for (uint64_t i = offsets[bag]; i < end; ++i) {
             total += weights[i];
         }
         totals[bag] = total;

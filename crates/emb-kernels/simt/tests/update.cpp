@@ -143,7 +143,8 @@ void updates(const char* type, const Setting& setting, const RuleCase& rule, boo
     std::vector<float> totals(bags);
     const float* const weights = setting.weighted ? batch.weights.data() : nullptr;
     if (setting.weighted) {
-        launch("emb_bag_totals", 1, 256, batch.offsets.data(), bags, weights, totals.data());
+        launch("emb_bag_totals", 1, 256, batch.offsets.data(), bags, count, weights,
+               totals.data());
     }
     launch("emb_keys", (count + 1023) / 1024, 256, batch.described.data(), batch.offsets.data(),
            batch.batch, bags, batch.values.data(), count, weights,

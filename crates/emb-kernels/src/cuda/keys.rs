@@ -128,7 +128,8 @@ impl Keys {
         let totals = match step.weights {
             Some(weights) if means => {
                 let mut totals = self.totals.room(stream, bags as usize)?.whole_mut();
-                let args = (step.offsets, bags, weights, totals.reborrow());
+                let values = step.len() as u32;
+                let args = (step.offsets, bags, values, weights, totals.reborrow());
                 let blocks = WAVES * device.multiprocessors()?;
                 let shape = Shape::covering(u64::from(bags), THREADS, blocks);
                 // SAFETY: offsets of all bags, and a total for each.
