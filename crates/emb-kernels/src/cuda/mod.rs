@@ -43,6 +43,7 @@ mod update;
 mod weights;
 
 pub use backend::Cuda;
+pub use emb_cuda::Device;
 pub use graph::{Graph, Graphs};
 pub use options::{CudaOptions, Precision};
 pub use own_rule::{CompiledRule, CudaRule};
