@@ -8,3 +8,6 @@ cargo test -p emb-comm -p emb-optim --features emb-comm/conformance,emb-optim/co
 
 heading "the rendezvous, model-checked"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p emb-comm --test loom --release
+
+heading "more random plans than the default tests take"
+EMB_CASES=200 cargo test -p emb-dlrm --test sharded any_plan_equals

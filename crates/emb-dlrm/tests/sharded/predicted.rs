@@ -277,7 +277,7 @@ fn compare(seed: u64, case: &Case, least: f64, busiest: bool) -> Vec<String> {
 #[test]
 fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
     let mut faults = Vec::new();
-    for seed in seeds(30) {
+    for seed in seeds(15) {
         let case = Case::new(seed, Lattice::Reduced);
         let even = case.ids.iter().all(|ids| ids.uniform);
         faults.extend(compare(seed, &case, 1.0, even));
@@ -288,7 +288,7 @@ fn bytes_over_every_level_are_those_that_the_cost_model_predicts() {
 #[test]
 fn bytes_of_every_exchange_and_of_tiers_are_those_that_the_cost_model_predicts() {
     let mut faults = Vec::new();
-    for seed in seeds(20) {
+    for seed in seeds(10) {
         faults.extend(compare(seed, &Case::new(seed, Lattice::Whole), SELDOM, false));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -297,7 +297,7 @@ fn bytes_of_every_exchange_and_of_tiers_are_those_that_the_cost_model_predicts()
 #[test]
 fn summed_gradients_take_the_bytes_that_the_cost_model_predicts() {
     let mut faults = Vec::new();
-    for seed in seeds(12) {
+    for seed in seeds(6) {
         let case = Case::new(seed, Lattice::Summed);
         let even = case.ids.iter().all(|ids| ids.uniform);
         faults.extend(compare(seed, &case, 1.0, even));

@@ -33,7 +33,7 @@ fn part(model: &Model, table: usize, whole: &WholeTable, first: usize, count: us
 
 #[test]
 fn any_plan_gives_back_what_it_was_given() {
-    for seed in seeds(40) {
+    for seed in seeds(20) {
         let Case { model, plan, .. } = Case::new(seed);
         let mut random = Random::new(seed);
         let tables: Vec<WholeTable> = (0..model.specs.len())
@@ -85,7 +85,7 @@ fn replicated_row(random: &mut Random, model: &Model, plan: &Plan) -> Option<(us
 #[test]
 fn a_replica_that_differs_is_named_with_its_row() {
     let mut found = 0;
-    for seed in seeds(40) {
+    for seed in seeds(20) {
         let Case { model, plan, .. } = Case::new(seed);
         let mut random = Random::new(seed);
         let Some((table, row, owner)) = replicated_row(&mut random, &model, &plan) else {
