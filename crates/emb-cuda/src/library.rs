@@ -74,5 +74,9 @@ pub(crate) fn compiler() -> Result<()> {
 
 /// The names that the bindings try for a library, those of this system's kind.
 fn candidates(library: &str) -> Vec<String> {
-    cudarc::get_lib_name_candidates(library)
+    let mut names = cudarc::get_lib_name_candidates(library);
+    // Several of its patterns give one name.
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
