@@ -4,7 +4,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
 heading "suites for implementations from outside"
-cargo test -p emb-comm -p emb-optim --features emb-comm/conformance,emb-optim/conformance
+EMB_FAULTS=1000 cargo test -p emb-comm -p emb-optim --features emb-comm/conformance,emb-optim/conformance
 
 heading "the rendezvous, model-checked"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p emb-comm --test loom --release

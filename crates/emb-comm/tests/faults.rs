@@ -1,5 +1,5 @@
 //! Seeded faults: a rank fails, panics, stalls or ends early somewhere, and every other rank is
-//! told, by name and soon. `EMB_FAULTS` sets the number of schedules (1000 by default).
+//! told, by name and soon. `EMB_FAULTS` sets the number of schedules (400 by default).
 #![cfg(not(loom))]
 
 use emb_comm::{Collective, Error, Failure, FailureKind, Local, Options, Result, run};
@@ -205,7 +205,7 @@ fn check_failure(schedule: &Schedule, failure: &Failure, whole: bool) {
 fn u28_u26_whatever_a_rank_does_the_others_are_told() {
     let schedules = match std::env::var("EMB_FAULTS") {
         Ok(schedules) => schedules.parse().expect("EMB_FAULTS is a number"),
-        Err(_) => 1000,
+        Err(_) => 400,
     };
     let next = Arc::new(AtomicU64::new(0));
     let (sender, results) = mpsc::channel();
