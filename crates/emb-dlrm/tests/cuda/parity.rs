@@ -2,12 +2,13 @@
 
 use crate::support::{
     assert_near, criteo, devices, furthest, on_gpus, on_the_processor, options, outcome, over,
+    whole_model,
 };
 use emb_dlrm::config::{DeviceKind, ModelKind, Options, PrecisionKind, SyncKind, TransportKind};
 
 /// Norm-wise, as between plans.
 const LIMIT: f64 = 1e-5;
-/// Of 16 samples each.
+/// Of 64 samples each, more than two epochs.
 const STEPS: u64 = 300;
 
 /// The whole run: training on the sample, evaluation, checkpoint.
@@ -18,6 +19,13 @@ fn check(options: &Options, transport: Option<TransportKind>, case: &str) {
     assert_near(&got, &expected, LIMIT, case);
 }
 
+/// All columns of the sample, [`STEPS`] steps.
+fn whole() -> Option<Options> {
+    let (data, eval) = (criteo("train")?, criteo("dev")?);
+    Some(Options { eval: vec![eval], steps: Some(STEPS), ..whole_model(&data) })
+}
+
+/// A small model, for what has to be run in many ways.
 fn sample(steps: u64) -> Option<Options> {
     let (data, eval) = (criteo("train")?, criteo("dev")?);
     Some(Options { eval: vec![eval], steps: Some(steps), ..options(&data) })
@@ -25,13 +33,13 @@ fn sample(steps: u64) -> Option<Options> {
 
 #[test]
 fn one_gpu_equals_the_processor() {
-    let Some(alone) = sample(STEPS).filter(|_| devices(1)) else { return };
+    let Some(alone) = whole().filter(|_| devices(1)) else { return };
     check(&alone, None, "one rank");
 }
 
 #[test]
 fn two_ranks_on_gpus_equal_two_on_the_processor() {
-    let Some(alone) = sample(STEPS).filter(|_| devices(2)) else { return };
+    let Some(alone) = whole().filter(|_| devices(2)) else { return };
     let two = over(&alone, 2, 1);
     let expected = outcome(&on_the_processor(&two));
     for transport in [TransportKind::Local, TransportKind::Nccl] {
@@ -43,7 +51,7 @@ fn two_ranks_on_gpus_equal_two_on_the_processor() {
 
 #[test]
 fn four_ranks_with_two_replicas_on_gpus_equal_four_on_the_processor() {
-    let Some(alone) = sample(STEPS).filter(|_| devices(4)) else { return };
+    let Some(alone) = whole().filter(|_| devices(4)) else { return };
     let four = over(&alone, 4, 2);
     let expected = outcome(&on_the_processor(&four));
     for transport in [TransportKind::Local, TransportKind::Nccl] {

@@ -83,6 +83,20 @@ pub(crate) fn table(name: &str, rows: u64) -> TableOptions {
     }
 }
 
+/// A model over all columns of real click logs, as a run of its own would have it.
+pub(crate) fn whole_model(data: &Path) -> Options {
+    Options {
+        data: vec![data.to_owned()],
+        rows_per_table: Some(10_000),
+        dim: Some(16),
+        bottom: Some(vec![64]),
+        top: Some(vec![64]),
+        batch_size: Some(64),
+        initial_accumulator: Some(0.1),
+        ..Options::default()
+    }
+}
+
 /// A small model over real click logs: every third sparse column.
 pub(crate) fn options(data: &Path) -> Options {
     let column = |c: usize| table(&format!("C{c}"), 500);
