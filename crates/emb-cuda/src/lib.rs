@@ -7,7 +7,7 @@
 //! - `library.rs` finds the driver before anything of it is called; `Device` is a GPU's context and kernels.
 //! - `Stream` queues copies and launches; `Buffer`, `View` and `ViewMut` are memory with a home.
 //! - `Args` are what a kernel is given; `Event` is a point of a stream; `Pinned` is host memory that a
-//!   device copies from and to without help.
+//!   device copies from and to without help; `Kept` is memory that grows and stays.
 //! - `compile` turns source into an image at run time.
 #![cfg(feature = "cuda")]
 
@@ -18,6 +18,7 @@ mod device;
 mod error;
 mod event;
 mod image;
+mod kept;
 mod kernel;
 mod library;
 mod pinned;
@@ -31,6 +32,7 @@ pub use {
     device::Device,
     error::{Error, Result},
     event::Event,
+    kept::Kept,
     kernel::{Kernel, Module, Shape},
     library::{Library, open_library},
     pinned::Pinned,

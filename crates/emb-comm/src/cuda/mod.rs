@@ -7,7 +7,6 @@ mod space;
 mod staged;
 
 #[cfg(feature = "nccl")]
-pub(crate) use reduce::room_for;
 pub use space::DeviceSpace;
 pub use staged::Staged;
 

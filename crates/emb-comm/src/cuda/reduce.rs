@@ -3,7 +3,7 @@
 use crate::element::sealed::Sealed;
 use crate::{Error, Reduction, Result, Sum};
 use bytemuck::{Pod, Zeroable};
-use emb_cuda::{Buffer, Kernel, Plain, Shape, Stream, View, ViewMut};
+use emb_cuda::{Kept, Kernel, Plain, Shape, Stream, View, ViewMut};
 
 /// Vectors of one launch: `kSources` of the kernels.
 const SOURCES: usize = 64;
@@ -29,7 +29,7 @@ const PIECE: usize = 4 << 20;
 /// upon to be readable from another one.
 pub(super) fn reduce<'a, T: Sum>(
     stream: &Stream,
-    room: &mut Option<Buffer<u8>>,
+    room: &mut Kept<u8>,
     how: Reduction,
     mut to: ViewMut<'_, T>,
     ranks: usize,
@@ -59,7 +59,7 @@ pub(super) fn reduce<'a, T: Sum>(
     let piece = if copies == 0 { len } else { len.min(PIECE / size_of::<T>()) };
     // Each copy begins at a multiple of the 16 bytes that the kernels read at once.
     let stride = piece.next_multiple_of(16 / size_of::<T>());
-    let mut room = room_for::<T>(stream, room, copies * stride)?;
+    let mut room = room.room_of::<T>(stream, copies * stride)?;
     for start in (0..len).step_by(piece) {
         let part = start..len.min(start + piece);
         let mut slots = (0..copies).map(|slot| slot * stride);
@@ -131,20 +131,4 @@ fn name<T: Sum>(how: Reduction) -> &'static str {
         (Reduction::Max, 5) => "emb_reduce_max_f32",
         (Reduction::Max, _) => "emb_reduce_max_f64",
     }
-}
-
-/// Room for `len` elements, made on `stream`; kept and grown.
-pub(crate) fn room_for<'r, T: bytemuck::Pod>(
-    stream: &Stream,
-    room: &'r mut Option<Buffer<u8>>,
-    len: usize,
-) -> Result<ViewMut<'r, T>> {
-    let bytes = len * size_of::<T>();
-    let has = room.as_ref().map_or(0, Buffer::len);
-    if room.is_none() || has < bytes {
-        let _ = room.take();
-        let _ = room.insert(stream.uninit(bytes.next_power_of_two())?);
-    }
-    let buffer = room.as_mut().expect("invariant: filled above");
-    Ok(buffer.view_mut(0..bytes).cast())
 }

@@ -2,7 +2,7 @@
 
 use super::reduce;
 use crate::{Element, Reduction, Result, Space, Sum};
-use emb_cuda::{Buffer, Stream, View, ViewMut};
+use emb_cuda::{Kept, Stream, View, ViewMut};
 use std::sync::{Mutex, PoisonError};
 
 /// The memory of one or more CUDA devices, as a rank with a stream of its own sees it.
@@ -30,13 +30,13 @@ use std::sync::{Mutex, PoisonError};
 pub struct DeviceSpace {
     stream: Stream,
     /// What is copied here from other devices before it is reduced; grows to what is needed.
-    room: Mutex<Option<Buffer<u8>>>,
+    room: Mutex<Kept<u8>>,
 }
 
 impl DeviceSpace {
     /// A rank whose work is queued on `stream`. Ranks have streams of their own.
     pub fn new(stream: &Stream) -> Self {
-        Self { stream: stream.clone(), room: Mutex::new(None) }
+        Self { stream: stream.clone(), room: Mutex::default() }
     }
 
     /// Loads all kernels that a rank may need later.

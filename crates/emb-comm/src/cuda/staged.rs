@@ -1,9 +1,8 @@
 //! Slices of host memory exchanged over a transport between devices: [`Staged`].
 
 use super::DeviceSpace;
-use super::reduce::room_for;
 use crate::{Collective, Element, Meters, Result, Sum};
-use emb_cuda::{Buffer, Stream, View, ViewMut};
+use emb_cuda::{Kept, Stream, View, ViewMut};
 
 /// A transport over slices made of one over device memory: so code whose data lie on the host can
 /// exchange them over NCCL.
@@ -39,14 +38,14 @@ pub struct Staged<C> {
 #[derive(Debug)]
 struct Stages {
     stream: Stream,
-    send: Option<Buffer<u8>>,
-    recv: Option<Buffer<u8>>,
+    send: Kept<u8>,
+    recv: Kept<u8>,
     bytes: u64,
 }
 
 impl Stages {
     fn new(stream: &Stream) -> Self {
-        Self { stream: stream.clone(), send: None, recv: None, bytes: 0 }
+        Self { stream: stream.clone(), send: Kept::default(), recv: Kept::default(), bytes: 0 }
     }
 }
 
@@ -78,7 +77,7 @@ impl<C> Staged<C> {
         operation: impl FnOnce(&mut C, ViewMut<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let Stages { stream, recv, bytes, .. } = &mut self.stages;
-        let mut staged = room_for(stream, recv, values.len())?;
+        let mut staged = recv.room_of(stream, values.len())?;
         stream.upload(values, staged.reborrow())?;
         operation(&mut self.comm, staged.reborrow())?;
         stream.download(staged.as_view(), values)?;
@@ -94,8 +93,8 @@ impl<C> Staged<C> {
         operation: impl FnOnce(&mut C, View<'_, T>, ViewMut<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let Stages { stream, send: from, recv, bytes } = &mut self.stages;
-        let mut from = room_for(stream, from, send.len())?;
-        let mut staged = room_for(stream, recv, to.len())?;
+        let mut from = from.room_of(stream, send.len())?;
+        let mut staged = recv.room_of(stream, to.len())?;
         stream.upload(send, from.reborrow())?;
         operation(&mut self.comm, from.as_view(), staged.reborrow())?;
         stream.download(staged.as_view(), to)?;

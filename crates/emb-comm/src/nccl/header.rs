@@ -16,7 +16,7 @@ use crate::arguments::same_count;
 use crate::failure::{Failure, FailureKind};
 use crate::local::{Call, Turn};
 use crate::{Error, Host, Operation, Result};
-use emb_cuda::{Buffer, Stream, ViewMut};
+use emb_cuda::{Buffer, Kept, Stream};
 use std::time::{Duration, Instant};
 
 /// Marks a header that has arrived; no memory that was cleared looks like one.
@@ -52,7 +52,7 @@ pub(super) struct Headers {
     /// All headers, by rank.
     host: Vec<u64>,
     /// Counts on their way: sent, received.
-    counts: [Option<Buffer<u64>>; 2],
+    counts: [Kept<u64>; 2],
     /// Counts on the host.
     numbers: Vec<u64>,
     /// Whether the ranks of this set know that the world has failed.
@@ -65,7 +65,7 @@ impl Headers {
         let own = stream.zeros(words)?;
         let all = stream.zeros(words * world)?;
         let (said, host) = (vec![0; words], vec![0; words * world]);
-        let (counts, numbers) = ([None, None], Vec::new());
+        let (counts, numbers) = (<[Kept<u64>; 2]>::default(), Vec::new());
         Ok(Self { me, world, own, all, said, host, counts, numbers, parted: false })
     }
 
@@ -194,8 +194,8 @@ impl Headers {
         link.run(turn, &[], |link| {
             let [from, into] = counts;
             let stream = &link.stream;
-            let mut from = room(stream, from, numbers.len())?;
-            let mut into = room(stream, into, numbers.len())?;
+            let mut from = from.room(stream, numbers.len())?.view_mut(0..numbers.len());
+            let mut into = into.room(stream, numbers.len())?.view_mut(0..numbers.len());
             stream.upload(numbers, from.reborrow())?;
             let from = from.as_view();
             let part = |peer: usize| peer * each..(peer + 1) * each;
@@ -249,16 +249,4 @@ fn shortened(text: &str) -> String {
 /// Marks the end of waiting; it is replaced by who is missing.
 fn stopped() -> Error {
     Error::Space("the time is over".to_owned())
-}
-
-fn room<'r>(
-    stream: &Stream,
-    kept: &'r mut Option<Buffer<u64>>,
-    len: usize,
-) -> Result<ViewMut<'r, u64>> {
-    if kept.as_ref().is_none_or(|buffer| buffer.len() < len) {
-        *kept = Some(stream.uninit(len)?);
-    }
-    let buffer = kept.as_mut().expect("invariant: filled above");
-    Ok(buffer.view_mut(0..len))
 }

@@ -5,7 +5,7 @@ use crate::cuda::DeviceSpace;
 use crate::local::Turn;
 use crate::sync::Backoff;
 use crate::{Error, Host, Result};
-use emb_cuda::{Buffer, Stream};
+use emb_cuda::{Kept, Stream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,14 @@ pub(super) struct Link {
     pub(super) stream: Stream,
     pub(super) space: DeviceSpace,
     /// What peers send of values to be reduced; grows to what is needed.
-    pub(super) parts: Option<Buffer<u8>>,
+    pub(super) parts: Kept<u8>,
     timeout: Duration,
 }
 
 impl Link {
     pub(super) fn new(comm: Comm, stream: Stream, timeout: Duration) -> Self {
         let space = DeviceSpace::new(&stream);
-        Self { comm: Some(comm), stream, space, parts: None, timeout }
+        Self { comm: Some(comm), stream, space, parts: Kept::default(), timeout }
     }
 
     /// Called once the communicator is ready for the first time.

@@ -3,7 +3,6 @@
 use super::link::Link;
 use super::{Nccl, Op, Sums, Terms};
 use crate::arguments::{hash, same_length, sum, world_long};
-use crate::cuda::room_for;
 use crate::local::{Turn, chunk};
 use crate::{Host, Operation, Reduction, Result, Space, Sum};
 use emb_cuda::{View, ViewMut};
@@ -103,8 +102,8 @@ fn exchange_parts<T: Sum>(
     parts: impl Fn(usize) -> Range<usize>,
 ) -> Result<()> {
     let (world, own) = (turn.world(), parts(turn.me).len());
-    let mut kept = link.parts.take();
-    let mut room = room_for::<T>(&link.stream, &mut kept, world * own)?;
+    let mut kept = std::mem::take(&mut link.parts);
+    let mut room = kept.room_of::<T>(&link.stream, world * own)?;
     let exchanged = link.group(turn, |group| {
         for peer in turn.peers().skip(1) {
             group.send(values.slice(parts(peer)), peer, &link.stream)?;
@@ -119,7 +118,7 @@ fn exchange_parts<T: Sum>(
 /// Reduces what [`exchange_parts`] received into `to`; `own` are this rank's values, where they
 /// are not in `to` already.
 fn reduce_own<T: Sum>(
-    link: &Link,
+    link: &mut Link,
     how: Reduction,
     to: ViewMut<'_, T>,
     own: Option<View<'_, T>>,
@@ -130,11 +129,13 @@ fn reduce_own<T: Sum>(
     if len == 0 {
         return Ok(());
     }
-    let room = link.parts.as_ref().expect("invariant: parts were received");
-    let room: View<'_, T> = room.view(0..world * len * size_of::<T>()).cast();
-    let part =
-        |rank: usize| if rank == me { own } else { Some(room.slice(rank * len..(rank + 1) * len)) };
-    link.space.reduce(how, to, world, part)
+    let Link { parts, space, stream, .. } = link;
+    let received = parts.room_of::<T>(stream, world * len)?;
+    let received = received.as_view();
+    let part = |rank: usize| {
+        if rank == me { own } else { Some(received.slice(rank * len..(rank + 1) * len)) }
+    };
+    space.reduce(how, to, world, part)
 }
 
 /// Sends this rank's part of the result to all, and receives the others' parts of it.

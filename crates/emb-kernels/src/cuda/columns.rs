@@ -4,13 +4,12 @@
 use super::keys::{Step, Tables, covering, stride};
 use super::records::{Launch, Run};
 use super::rules::{Described, lanes};
-use super::scratch::Kept;
 use super::update::{self, TouchedRows, check, launch_rules, upload};
 use super::{Cuda, CudaTables};
 use crate::row_gradients::TableGradients;
 use crate::rule_checks::{check_rules, refuse_whole_rows};
 use crate::{FeatureMap, Gradients, JaggedView, Result, RowGradients, TableSpec};
-use emb_cuda::{Plain, Shape, View};
+use emb_cuda::{Kept, Plain, Shape, View};
 use emb_optim::Rule;
 
 /// Memory of these operations.

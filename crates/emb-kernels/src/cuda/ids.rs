@@ -2,13 +2,12 @@
 
 use super::descriptors::FeatureDescriptor;
 use super::pool::{Slot, slots_of};
-use super::scratch::Kept;
 use super::table::dtype_code;
 use super::{Cuda, CudaTables};
 use crate::batch_checks::{Lengths, check_batch, out_of_range};
 use crate::shape::same;
 use crate::{Error, FeatureMap, JaggedView, Pooling, Result};
-use emb_cuda::{Shape, Stream, View};
+use emb_cuda::{Kept, Shape, Stream, View};
 use std::ops::Range;
 
 /// Numbers of the report before the starts of sequences: `emb::Report` of `cuda/ids.cu`.

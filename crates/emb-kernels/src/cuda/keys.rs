@@ -4,11 +4,10 @@ use super::Cuda;
 use super::descriptors::{FeatureDescriptor, TableDescriptor};
 use super::records::{Chunk, Launch, RuleRecord, Sequence, Source};
 use super::rules::lanes;
-use super::scratch::Kept;
 use super::sort::{Pairs, Sorted};
 use crate::cpu::sort::bits_for;
 use crate::{Error, FeatureMap, Gradients, JaggedView, Mat, Pooling, Result, TableSpec};
-use emb_cuda::{Plain, Shape, Stream, View};
+use emb_cuda::{Kept, Plain, Shape, Stream, View};
 
 /// Values of a block of `emb_keys`: `kKeyTile` of `keys.cu`.
 const KEY_TILE: usize = 1024;

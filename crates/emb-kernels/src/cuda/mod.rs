@@ -36,7 +36,6 @@ mod records;
 mod route;
 mod rows;
 mod rules;
-mod scratch;
 mod sort;
 mod table;
 mod update;

@@ -1,10 +1,9 @@
 //! Bias, activation, column sums, fill, add: kernels of `cuda/pointwise.cu`.
 
 use super::Cuda;
-use super::scratch::Kept;
 use crate::shape::{self, names, same};
 use crate::{Activation, Mat, Result};
-use emb_cuda::{Shape, Stream, View, ViewMut};
+use emb_cuda::{Kept, Shape, Stream, View, ViewMut};
 
 /// Memory of these operations.
 #[derive(Debug, Default)]

@@ -4,13 +4,12 @@ use super::Cuda;
 use super::keys::covering;
 use super::records::RowMap;
 use super::rules::lanes;
-use super::scratch::Kept;
 use super::sort::Pairs;
 use super::update::upload;
 use crate::cpu::sort::bits_for;
 use crate::shape::{self, same};
 use crate::{Bucketized, Error, JaggedRef, Mat, Result, RowMapView, Unique};
-use emb_cuda::{Shape, Stream, View, ViewMut};
+use emb_cuda::{Kept, Shape, Stream, View, ViewMut};
 
 /// Threads of a block.
 const THREADS: u32 = 256;

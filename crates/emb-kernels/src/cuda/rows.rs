@@ -1,12 +1,11 @@
 //! Rows copied by number.
 
-use super::scratch::Kept;
 use super::table::Part;
 use super::{Cuda, CudaTables};
 use crate::shape::same;
 use crate::table_checks::{check_position, check_rows, slot_width, whole_rows};
 use crate::{Result, RowTransfer, TableSpec};
-use emb_cuda::{Shape, Stream, View, ViewMut};
+use emb_cuda::{Kept, Shape, Stream, View, ViewMut};
 
 /// Floats that are copied at a time: 64 MiB.
 const STAGED: usize = 1 << 24;

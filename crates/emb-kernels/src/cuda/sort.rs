@@ -2,9 +2,8 @@
 
 use super::descriptors::TableDescriptor;
 use super::records::Run;
-use super::scratch::Kept;
 use crate::Result;
-use emb_cuda::{Shape, Stream, View, ViewMut};
+use emb_cuda::{Kept, Shape, Stream, View, ViewMut};
 
 /// Pairs of a block: `kSortTile` of `sort.cu`, `kRunTile` of `runs.cuh`.
 const TILE: usize = 4096;

@@ -3,11 +3,10 @@
 use super::keys::{Keys, Lookups, SUM_THREADS, Step, Tables, covering, stride};
 use super::records::{Launch, RuleRecord, Run};
 use super::rules::{CudaRules, Described};
-use super::scratch::Kept;
 use super::{Cuda, CudaTables, columns, ids};
 use crate::rule_checks::{check_rules, refuse_column_cuts};
 use crate::{FeatureMap, Gradients, JaggedView, Pooling, Result, shape};
-use emb_cuda::{Plain, Shape, Stream, View};
+use emb_cuda::{Kept, Plain, Shape, Stream, View};
 
 /// Most bytes of memory for rows that are too long for the kernels' shared memory.
 const FAR_BYTES: usize = 64 << 20;
