@@ -40,7 +40,7 @@ impl Device {
         if let Some((name, _)) = threads.iter().find(|(_, given)| *given)
             && found.reason.is_none()
         {
-            return Err(Error::Config(format!("--{name} has no effect: --device cuda computes")));
+            return Err(Error::Config(format!("--{name} has no effect where a GPU computes")));
         }
         if transport == TransportKind::Nccl {
             found.check_nccl(options.world.unwrap_or(1) as usize)?;
@@ -55,13 +55,18 @@ impl Device {
                 "--transport nccl carries between GPUs: give --device cuda{auto}"
             )));
         }
+        let on_cpu = Self { precision: PrecisionKind::F32, ..self };
         let asked = options.precision.filter(|&precision| precision != PrecisionKind::F32);
-        if let Some(precision) = asked.filter(|_| self.reason.is_none()) {
-            return Err(Error::Config(format!(
+        match (asked, on_cpu.reason.clone()) {
+            (None, _) => Ok(on_cpu),
+            (Some(precision), Some(reason)) => {
+                let reason = Some(format!("{reason}; --precision {precision} has no effect"));
+                Ok(Self { reason, ..on_cpu })
+            }
+            (Some(precision), None) => Err(Error::Config(format!(
                 "--precision {precision} has no effect on the processor: give --device cuda"
-            )));
+            ))),
         }
-        Ok(Self { precision: PrecisionKind::F32, ..self })
     }
 
     fn check_nccl(&self, world: usize) -> Result<()> {

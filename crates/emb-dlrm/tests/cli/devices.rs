@@ -103,8 +103,8 @@ mod without_cuda {
         let data = folder.file("f.txt", &rows(40));
         let output = train(&["--data", &data, "--device", "auto", "--precision", "bf16"]);
         assert!(output.status.success(), "{}", stderr(&output));
-        let words =
-            "device      cpu (auto took cpu: this build has no cuda: build with --features cuda)\n";
+        let words = "device      cpu (auto took cpu: this build has no cuda: build with --features \
+             cuda; --precision bf16 has no effect)\n";
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
 }

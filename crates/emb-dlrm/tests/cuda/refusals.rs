@@ -30,7 +30,7 @@ fn u41_threads_without_effect_are_refused() {
     }
     let base = Options { device: Some(DeviceKind::Cuda), ..options("synthetic".as_ref()) };
     let message = refusal(Options { threads: Some(2), ..base });
-    assert!(message.contains("--threads has no effect: --device cuda computes"), "{message}");
+    assert!(message.contains("--threads has no effect where a GPU computes"), "{message}");
 }
 
 /// One row in the table, ids beyond it.
