@@ -103,7 +103,7 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What computes: the processor, an NVIDIA GPU, or whichever of them is there [default: cpu]
+    /// What computes: the processor, an NVIDIA GPU (no run on one yet), or whichever of them is there [default: cpu]
     #[cfg_attr(
         feature = "cli",
         arg(long, value_name = "cpu|cuda|auto", help_heading = "Training")

@@ -91,7 +91,7 @@ pub(crate) struct ScoreArgs {
     /// Samples computed at a time.
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_size: u32,
-    /// What computes: the processor, an NVIDIA GPU, or whichever of them is there [default: cpu]
+    /// What computes: the processor, an NVIDIA GPU (no run on one yet), or whichever of them is there [default: cpu]
     #[arg(long, value_name = "cpu|cuda|auto")]
     pub(crate) device: Option<DeviceKind>,
     /// Numbers that matrix products of a GPU multiply; sums are f32 [default: f32]
