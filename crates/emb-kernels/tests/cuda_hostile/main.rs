@@ -110,10 +110,15 @@ fn bits(values: &[f32]) -> Vec<u32> {
 /// Lookups, gradients of weights and one update have the bits of the CPU.
 #[track_caller]
 fn check(cuda: &mut Cuda, case: &Case, what: &str) {
-    let (expected, got) = (parts(&run(&mut cpu(), case)), parts(&run(cuda, case)));
-    assert_eq!(got.len(), expected.len(), "{what}");
-    for (part, (expected, got)) in expected.iter().zip(&got).enumerate() {
-        assert!(expected == got, "{what}, part {part} of {}", expected.len());
+    same(&parts(&run(&mut cpu(), case)), &parts(&run(cuda, case)), what);
+}
+
+/// All parts of two outcomes are the same.
+#[track_caller]
+fn same(expected: &[Vec<u32>], got: &[Vec<u32>], what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}: parts");
+    for (part, (one, other)) in expected.iter().zip(got).enumerate() {
+        assert!(one == other, "{what}: part {part} of {}", got.len());
     }
 }
 
