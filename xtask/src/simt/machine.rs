@@ -18,6 +18,9 @@ const SHIM: &str = "crates/emb-kernels/simt";
 /// All that the fake driver asks of an image is to look like one: the kernels are in itself.
 const IMAGE: &str = "// The kernels are in the driver.\n.version 9.0\n.target sm_80\n";
 
+/// Bytes of a fake device: three times the largest table of a test.
+const MEMORY: u64 = 32 << 30;
+
 /// The fake libraries of one flavour, and an image of kernels for them.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -46,6 +49,8 @@ impl Machine {
         command.env("LD_LIBRARY_PATH", &self.libraries).env("EMB_KERNELS", &self.image);
         command.env("SIMT_SCHEDULE", schedule.kind).env("SIMT_SEED", schedule.seed.to_string());
         command.env("SIMT_DEVICES", devices.to_string()).env("SIMT_INCLUDE", &self.shim);
+        // A table of more than 2^32 elements fits; memory costs what is touched.
+        command.env("SIMT_MEMORY", MEMORY.to_string());
         // What is skipped must be seen, though its test passes.
         command.env("RUST_TEST_NOCAPTURE", "1");
         if let Some(sanitizer) = &self.sanitizer {

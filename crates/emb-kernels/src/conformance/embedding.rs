@@ -14,7 +14,7 @@ use crate::{Backend, Dtype, Gradients, Mat, Pooling, TableSpec};
 pub use case::{Case, cases};
 use emb_optim::{RowRule, RowState, Rule, RuleVisitor, Statistic, element_slots, row_slots};
 pub use foresight::foresight_changes_no_bit;
-use host::{DeviceBatch, DeviceGradients, download};
+pub use host::{DeviceBatch, DeviceGradients, MatOf, download};
 pub use parts::parts_have_the_bits_of_the_whole;
 pub use phases::{column_blocks_update_as_whole_rows, two_phases_are_one};
 pub use routing::{bucketize, segment_sum, unique};

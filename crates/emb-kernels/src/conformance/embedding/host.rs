@@ -5,7 +5,7 @@ use crate::{Backend, Jagged, JaggedView, Mat, Scalar};
 
 /// A batch in the backend's memory.
 #[derive(Debug)]
-pub(super) struct DeviceBatch<B: Backend> {
+pub struct DeviceBatch<B: Backend> {
     names: Vec<String>,
     batch: usize,
     len: usize,
@@ -15,7 +15,11 @@ pub(super) struct DeviceBatch<B: Backend> {
 }
 
 impl<B: Backend> DeviceBatch<B> {
-    pub(super) fn new(backend: &mut B, batch: &Jagged) -> Self {
+    /// A copy of a batch.
+    ///
+    /// # Panics
+    /// When the backend has no memory for it.
+    pub fn new(backend: &mut B, batch: &Jagged) -> Self {
         let host = batch.as_ref();
         Self {
             names: host.names.to_vec(),
@@ -38,7 +42,8 @@ impl<B: Backend> DeviceBatch<B> {
         }
     }
 
-    pub(super) fn view(&self) -> JaggedView<'_, B> {
+    /// As operations take it.
+    pub fn view(&self) -> JaggedView<'_, B> {
         JaggedView {
             names: &self.names,
             batch: self.batch,
@@ -52,7 +57,7 @@ impl<B: Backend> DeviceBatch<B> {
 
 /// The upstream gradients of a case in the backend's memory.
 #[derive(Debug)]
-pub(super) struct DeviceGradients<B: Backend> {
+pub struct DeviceGradients<B: Backend> {
     batch: usize,
     width: usize,
     pooled: B::Buffer<f32>,
@@ -61,7 +66,11 @@ pub(super) struct DeviceGradients<B: Backend> {
 }
 
 impl<B: Backend> DeviceGradients<B> {
-    pub(super) fn new(backend: &mut B, case: &Case) -> Self {
+    /// A copy of a case's.
+    ///
+    /// # Panics
+    /// When the backend has no memory for them.
+    pub fn new(backend: &mut B, case: &Case) -> Self {
         let sequences = case.sequences().into_iter().zip(&case.sequence_gradients);
         let sequences = sequences
             .map(|((f, rows, dim), (_, gradient))| (f, rows, dim, upload(backend, gradient)))
@@ -71,7 +80,7 @@ impl<B: Backend> DeviceGradients<B> {
     }
 
     /// Of the pooled output, and of each sequence feature.
-    pub(super) fn views(&self) -> (MatOf<'_, B>, Vec<(usize, MatOf<'_, B>)>) {
+    pub fn views(&self) -> (MatOf<'_, B>, Vec<(usize, MatOf<'_, B>)>) {
         let view = |buffer, rows, cols| Mat::new(B::view(buffer, 0..rows * cols), rows, cols);
         let sequences = self.sequences.iter();
         let sequences =
@@ -81,7 +90,7 @@ impl<B: Backend> DeviceGradients<B> {
 }
 
 /// A matrix in a backend's memory.
-pub(super) type MatOf<'a, B> = Mat<<B as Backend>::View<'a, f32>>;
+pub type MatOf<'a, B> = Mat<<B as Backend>::View<'a, f32>>;
 
 pub(super) fn upload<B: Backend, T: Scalar>(backend: &mut B, from: &[T]) -> B::Buffer<T> {
     let mut buffer = backend.zeros::<T>(from.len()).expect("memory");
@@ -89,7 +98,11 @@ pub(super) fn upload<B: Backend, T: Scalar>(backend: &mut B, from: &[T]) -> B::B
     buffer
 }
 
-pub(super) fn download<B: Backend, T: Scalar>(backend: &mut B, from: &B::Buffer<T>) -> Vec<T> {
+/// All values of a buffer.
+///
+/// # Panics
+/// When the backend cannot copy.
+pub fn download<B: Backend, T: Scalar>(backend: &mut B, from: &B::Buffer<T>) -> Vec<T> {
     let mut to = vec![T::zeroed(); B::len(from)];
     backend.download(B::view(from, 0..B::len(from)), &mut to).expect("copy");
     to
