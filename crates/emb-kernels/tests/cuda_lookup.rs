@@ -139,8 +139,8 @@ fn lookups_have_the_bits_of_the_cpu() {
     let (mut cpu, mut cuda) = (cpu(), cuda(&device));
     for case in cases() {
         let (expected, got) = (looked_up(&mut cpu, &case), looked_up(&mut cuda, &case));
-        for (k, (expected, got)) in expected.iter().zip(&got).enumerate() {
-            assert!(expected == got, "case {}, part {k} of {}", case.seed, got.len());
+        for (k, (expected, part)) in expected.iter().zip(&got).enumerate() {
+            assert!(expected == part, "case {}, part {k} of {}", case.seed, got.len());
         }
     }
 }
