@@ -3,6 +3,7 @@
 #include "dense_matrix.h"
 
 #include "../../../emb-comm/cuda/reduce.cu"
+#include "cross.cu"
 #include "dense_update.cu"
 #include "loss.cu"
 #include "pointwise.cu"
@@ -52,6 +53,58 @@ TEST(sums_of_columns_read_each_element_once) {
         LAUNCH(emb_column_totals, 1, dim3(32, 8), 0, partials, chunks, cols, out);
         EXPECT_MOVED(partials, 4 * chunks * cols, 0);
         EXPECT_MOVED(out, 0, 4 * cols);
+    }
+}
+
+// The bias is read for every element, from the caches after the first row.
+TEST(bias_activation_add_and_their_gradients_move_each_operand_once) {
+    for (const uint64_t pad : {1, 4}) {
+        const uint64_t rows = 300, cols = 36, moved = 4 * rows * cols;
+        Matrix x(rows, cols, pad, 0, 1), y(rows, cols, pad, 0, 2), bias(1, cols, 0, 0, 3);
+        check::Buffer<float> partials(2 * cols);
+        float *const at_x = x, *const at_y = y;
+        bytes::reset();
+        LAUNCH(emb_bias_activation, 2, 64, 0, x, x.stride, rows, cols, bias, 1u);
+        EXPECT_MOVED(at_x, moved, moved);
+        EXPECT_MOVED(static_cast<float*>(bias), moved, 0);
+        bytes::reset();
+        LAUNCH(emb_relu_backward, dim3(2, 2), dim3(32, 8), 0, y, y.stride, x, x.stride, rows, cols,
+               partials);
+        EXPECT_MOVED(at_x, moved, moved);
+        EXPECT_MOVED(at_y, moved, 0);
+        EXPECT_MOVED(partials, 0, 4 * 2 * cols);
+        bytes::reset();
+        LAUNCH(emb_add, 2, 64, 0, x, x.stride, y, y.stride, rows, cols);
+        EXPECT_MOVED(at_x, moved, 0);
+        EXPECT_MOVED(at_y, moved, moved);
+    }
+}
+
+TEST(a_cross_layer_moves_each_operand_once) {
+    for (const uint64_t pad : {1, 4}) {
+        const uint64_t rows = 300, cols = 36, moved = 4 * rows * cols;
+        Matrix x0(rows, cols, pad, 0, 1), u(rows, cols, pad, 0, 2), x(rows, cols, pad, 0, 3);
+        Matrix out(rows, cols, pad, 0, 4), bias(1, cols, 0, 0, 5);
+        check::Buffer<float> partials(2 * cols);
+        float *const at_x0 = x0, *const at_u = u, *const at_x = x, *const at_out = out;
+        bytes::reset();
+        LAUNCH(emb_cross, 2, 64, 0, x0, x0.stride, u, u.stride, bias, x, x.stride, out, out.stride,
+               rows, cols);
+        EXPECT_MOVED(at_x0, moved, 0);
+        EXPECT_MOVED(at_u, moved, 0);
+        EXPECT_MOVED(at_x, moved, 0);
+        EXPECT_MOVED(at_out, 0, moved);
+        Matrix more(rows, cols, pad, 0, 6);
+        float* const at_more = more;
+        bytes::reset();
+        LAUNCH(emb_cross_backward, dim3(2, 2), dim3(32, 8), 0, x0, x0.stride, u, u.stride, bias, x,
+               x.stride, out, out.stride, more, more.stride, rows, cols, partials);
+        EXPECT_MOVED(at_x0, moved, 0);
+        EXPECT_MOVED(at_u, moved, 0);
+        EXPECT_MOVED(at_x, moved, 0);
+        EXPECT_MOVED(at_out, 0, moved);
+        EXPECT_MOVED(at_more, moved, moved);
+        EXPECT_MOVED(partials, 0, 4 * 2 * cols);
     }
 }
 

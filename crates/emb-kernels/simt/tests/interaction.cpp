@@ -117,6 +117,14 @@ TEST(no_schedule_changes_an_interaction) {
     });
 }
 
+// With one block of features.
+static void expect_no_byte_twice(const char* kernel, const Touched& once) {
+    uint64_t reads = 0, writes = 0;
+    simt_counters(kernel, &reads, &writes);
+    EXPECT_EQUAL(reads, once.reads);
+    EXPECT_EQUAL(writes, once.writes);
+}
+
 TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
     if (!simt_counts()) return;
     for (const Case& c : {Case{5, 7, 16, 0, 0}, Case{3, 27, 130, 0, 0}}) {
@@ -129,6 +137,7 @@ TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
         });
         EXPECT_EQUAL(forward.reads, 4 * c.batch * size);
         EXPECT_EQUAL(forward.writes, 4 * c.batch * cols);
+        expect_no_byte_twice(name, forward);
         name = c.features <= 8 ? "emb_interact_backward_8" : "emb_interact_backward_32";
         const Touched backward = touched(name, [&] {
             LAUNCH_INTERACT(emb_interact_backward, c, blocks, x, size, c.batch, c.features, c.dim,
@@ -136,6 +145,7 @@ TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
         });
         EXPECT_EQUAL(backward.reads, 4 * c.batch * (size + cols));
         EXPECT_EQUAL(backward.writes, 4 * c.batch * size);
+        expect_no_byte_twice(name, backward);
     }
 }
 
