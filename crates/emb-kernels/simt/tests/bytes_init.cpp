@@ -42,6 +42,11 @@ struct Weighed {
     std::vector<emb::Feature> features{3};
     check::Buffer<uint8_t> table;
 
+    uint64_t pooled_bags() const {  // that are not empty
+        uint64_t bags = 0;
+        for (uint32_t bag = 0; bag < 2 * kBatch; ++bag) bags += bounds[bag + 1] > bounds[bag];
+        return bags;
+    }
     Weighed(uint32_t dtype, uint64_t rows) : table(rows * kDim * emb::element_bytes(dtype)) {
         check::Random random(8);
         for (int64_t& value : values) value = static_cast<int64_t>(random.below(9));
@@ -162,6 +167,14 @@ TEST(gradients_of_weights_read_each_row_once) {
             EXPECT_MOVED(w.values, 8 * 8 * w.pooled, 0);
             EXPECT_MOVED(w.weights, 8 * 4 * w.pooled, 0);
             EXPECT_MOVED(w.offsets, 8 * 16 * 3 * w.kBatch, 0);
+            // Eight lanes share an id, and the ids of a bag its gradient: of these each byte once.
+            const auto pooled = w.values.begin() + w.pooled;
+            const uint64_t distinct = std::set<int64_t>(w.values.begin(), pooled).size();
+            const uint64_t row = w.kDim * emb::element_bytes(dtype), bags = w.kBatch;
+            EXPECT_TOUCHED("emb_weight_gradients",
+                           distinct * row + 12 * w.pooled + 8 * (3 * bags + 1) + 4 * averaged +
+                               4 * w.kDim * w.pooled_bags(),
+                           4 * w.count);
         }
     }
 }
