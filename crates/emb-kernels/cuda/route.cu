@@ -85,8 +85,9 @@ extern "C" __global__ void __launch_bounds__(256)
 EMB_KERNEL(emb_owner_lengths)
 
 // Local id and position of every value in the order of owners.
-// Grid: any, strides over the values; block: 256. Bytes: 12 a value in, 8 more scattered, 16 out;
-// from cache 8 of offsets for each step of a search over the bags and, with ranges, 8 of starts.
+// Grid: any, strides over the values; block: 256. Bytes: 12 a value in (8 of them,
+// its owner, matter with ranges only), 8 more scattered, 16 out; from cache 8 of offsets for each
+// step of a search over the bags and, with ranges, 8 of starts.
 // Registers (sm_90): 28.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owner_ids(const uint64_t* __restrict__ owners, const uint32_t* __restrict__ tags,

@@ -80,12 +80,18 @@ TEST(ids_of_owners_read_20_bytes_a_value_and_write_16) {
     LAUNCH(emb_owner_ids, 2, 256, 0, r.owners, r.tags, r.count, r.values, r.offsets, kBatch, kBags,
            r.maps.data(), r.starts, ids, positions);
     EXPECT_MOVED(r.tags, 4 * r.count, 0);
-    EXPECT_MOVED(r.owners, 8 * r.count, 0);
     EXPECT_MOVED(r.values, 8 * r.count, 0);
     EXPECT_MOVED(ids, 0, 8 * r.count);
     EXPECT_MOVED(positions, 0, 8 * r.count);
     EXPECT_MOVED(r.offsets, 8 * r.bag_steps, 0);
     EXPECT_MOVED(r.starts, 8 * r.ranged, 0);
+    // By modulo a compiler may leave out the owner; here are ranges only.
+    const std::vector<emb::RowMap> ranges{r.maps[0], r.maps[0]};
+    bytes::reset();
+    LAUNCH(emb_owner_ids, 2, 256, 0, r.owners, r.tags, r.count, r.values, r.offsets, kBatch, kBags,
+           ranges.data(), r.starts, ids, positions);
+    EXPECT_MOVED(r.owners, 8 * r.count, 0);
+    EXPECT_MOVED(r.starts, 8 * r.count, 0);
 }
 
 TEST(positions_write_4_bytes_a_key_or_copy_4_to_8_besides) {
