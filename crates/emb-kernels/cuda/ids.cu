@@ -23,7 +23,8 @@ enum Report {
 // Where the rows of every sequence feature go in the output of a gather of all, one feature after
 // the other: starts[f] is the first element of feature f, starts[count] the number of elements.
 //
-// Grid 1, block 32. Reads 16 bytes a feature of its offsets and its descriptor, writes 8. 26
+// Grid 1, block 32. Reads 4 bytes of descriptor a feature and 20 more of offsets and descriptor a
+// sequence feature, writes 8 a feature; besides reads 32 bytes of offsets and writes 56. 26
 // registers on sm_90.
 extern "C" __global__ void __launch_bounds__(32) emb_describe_batch(
     const emb::Feature* features, uint32_t count, const uint64_t* offsets, uint64_t batch,
@@ -60,8 +61,8 @@ EMB_KERNEL(emb_describe_batch)
 // since lookups would read what is not theirs; whatever the offsets, this reads inside its arrays.
 //
 // Grid any, block 256: a block takes 1,024 positions at a time. Reads 8 bytes an id, once, four
-// loads a thread in flight, and 8 bytes a bag; finds the feature of a thread's first position by
-// bisection. 36 registers on sm_90.
+// loads a thread in flight, and 8 bytes a bag and 8 at the end; finds the feature of a thread's
+// first position by bisection, and reads 8 bytes of the descriptor. 36 registers on sm_90.
 extern "C" __global__ void __launch_bounds__(256) emb_check_ids(
     const emb::Feature* features, uint32_t first, uint32_t end, const uint64_t* offsets,
     uint64_t batch, uint64_t bags, const int64_t* values, uint64_t len,

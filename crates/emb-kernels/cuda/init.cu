@@ -2,8 +2,8 @@
 //
 // emb_init_weights: a thread makes the four columns of one counter of one row; grid any, block 256.
 // Bytes written: dim * element bytes a row, once; read: 8 a row where rows have numbers of their
-// own. About 120 integer instructions for four columns, so it is bound by arithmetic. 32 registers on
-// sm_90.
+// own, which the other threads of the row have from cache. About 120 integer instructions for four
+// columns, so it is bound by arithmetic. 32 registers on sm_90.
 #include "philox.cuh"
 #include "tables.cuh"
 #include "vector.cuh"

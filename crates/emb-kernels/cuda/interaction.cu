@@ -231,19 +231,21 @@ __device__ __forceinline__ void backward(const Samples& x, const float* __restri
 // Row b of `out` becomes the first vector of sample b, then the dot products of all pairs.
 //
 // With F = 8, 16, 32: grid [ceil(batch * F / 32), 1], for emb_interact_32 [batch, n * (n + 1) / 2]
-// with n = ceil(features / 32); block 128. Reads features * dim * 4 bytes a sample (times n above 32
-// features) and writes dim + features * (features - 1) / 2 floats. 4 reads of 16 bytes in flight a
-// thread. 50, 56 and 64 registers, 9 KiB (F = 32: 17 KiB) of shared memory.
+// with n = ceil(features / 32); block 128. Reads features * dim * 4 bytes a sample (times n above
+// 32 features) and writes dim + features * (features - 1) / 2 floats. 4 reads of 16 bytes in flight
+// a thread. 50, 56 and 64 registers, 9 KiB (F = 32: 17 KiB) of shared memory.
 EMB_INTERACT(8)
 EMB_INTERACT(16)
 EMB_INTERACT(32)
 
 // `x_gradient` is overwritten with the gradient of `x`.
 //
-// With F = 8, 16, 32: grid [ceil(batch * F / 32), 1], for emb_interact_backward_32 [batch,
-// ceil(features / 32)]; block 128. Reads features * dim + dim + features * (features - 1) / 2 floats
-// a sample (times ceil(features / 32) above 32 features) and writes features * dim. 4 reads of 16
-// bytes in flight a thread. 72, 80 and 76 registers, 10, 11 and 13 KiB of shared memory.
+// With F = 8, 16, 32: grid [ceil(batch * F / 32), 1], for emb_interact_backward_32 [batch, n]
+// with n = ceil(features / 32); block 128. Reads features * dim + dim + features * (features - 1) / 2
+// floats a sample and writes features * dim. Above 32 features it reads features * dim n times, and
+// for every 64 dimensions the gradients of pairs again: once a pair of one block, twice of two. 4
+// reads of 16 bytes in flight a thread. 72, 80 and 76 registers, 10, 11 and 13 KiB of shared
+// memory.
 EMB_INTERACT_BACKWARD(8)
 EMB_INTERACT_BACKWARD(16)
 EMB_INTERACT_BACKWARD(32)

@@ -11,7 +11,8 @@ constexpr unsigned kKeyTile = 1024;  // values of a block, as in keys.rs
 
 // What the bags of a mean divide by where there are per-sample weights: the sum of a bag's weights
 // in bag order, as the CPU backend adds them.
-// Grid: any; block: 256, a thread a bag. Moves 4 bytes a value, 16 a bag; one load in flight a lane.
+// Grid: any; block: 256, a thread a bag. Reads 4 bytes a value and 8 a bag of offsets (its end is
+// the next one's begin), writes 4 a bag; one load in flight a lane.
 // Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(256)
     emb_bag_totals(const uint64_t* __restrict__ offsets, uint32_t bags, uint32_t values,
@@ -31,8 +32,10 @@ EMB_KERNEL(emb_bag_totals)
 
 // Key and tag of every value; ids were checked. With `sources` a tag is the position of the value,
 // and its source is written too; without, a tag is the bag. `weights` and `totals` may be null.
-// Grid: tiles of 1,024 values; block: 256. Moves 8 bytes a value in and 12 out (20 with sources,
-// and 4 in with weights); offsets come from cache. 4 loads in flight a lane.
+// Grid: tiles of 1,024 values; block: 256. Reads 8 bytes a value and writes 12 (20 with sources,
+// which take 4 more in with weights, but for sequences). 8 bytes of offsets come from cache for
+// each step of a search: two over all bags a tile, and one a value over the bags of its tile. 4
+// loads in flight a lane.
 // Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(emb::kKeyThreads)
     emb_keys(const emb::Feature* __restrict__ features, const uint64_t* __restrict__ offsets,

@@ -76,7 +76,7 @@ EMB_KERNEL(emb_relu_backward)
 // time through shared memory so that their reads overlap.
 //
 // Grid: [ceil(cols / 32)] or less; block [32, 8]; 32 KiB of shared memory. Reads 4 bytes an element
-// of the partials. 8 reads of 4 bytes in flight a thread. 40 registers.
+// of the partials, writes 4 a column. 8 reads of 4 bytes in flight a thread. 40 registers.
 extern "C" __global__ void __launch_bounds__(256)
     emb_column_totals(const float* __restrict__ partials, uint64_t chunks, uint64_t cols,
                       float* __restrict__ out) {

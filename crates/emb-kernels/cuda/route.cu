@@ -44,8 +44,9 @@ __device__ __forceinline__ int64_t local_of(const RowMap& map, const uint64_t* s
 
 // Owner of every value, as a key, with its position as the tag; `first_bad` (all ones before) gets
 // the first position without an owner.
-// Grid: any, strides over the values; block: 256. Bytes: 8 a value in, 12 out; offsets and starts
-// come from cache. One load in flight a lane.
+// Grid: any, strides over the values; block: 256. Bytes: 8 a value in, 12 out; from cache 8 of
+// offsets for each step of a search over the bags, and, with ranges, 16 of starts and 8 for each
+// step of a search over the owners. One load in flight a lane.
 // Registers (sm_90): 24.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owners(const int64_t* __restrict__ values, uint32_t count,
@@ -68,7 +69,8 @@ EMB_KERNEL(emb_owners)
 
 // Values of every bag at every owner: lengths[owner][bag], zeroed before. A bag's counters are one
 // thread's alone.
-// Grid: any, strides over the bags; block: 256. Bytes: 8 a value in, 8 in and out of cache.
+// Grid: any, strides over the bags; block: 256. Bytes: 8 a value and 8 a bag in; a value also
+// reads and writes 8 of lengths, in cache: memory has each length that is not 0 in and out once.
 // Registers (sm_90): 28.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owner_lengths(const uint64_t* __restrict__ offsets, uint32_t bags,
@@ -83,7 +85,9 @@ extern "C" __global__ void __launch_bounds__(256)
 EMB_KERNEL(emb_owner_lengths)
 
 // Local id and position of every value in the order of owners.
-// Grid: any, strides over the values; block: 256. Bytes: 12 a value in, 8 more scattered, 16 out.
+// Grid: any, strides over the values; block: 256. Bytes: 12 a value in (8 of them,
+// its owner, matter with ranges only), 8 more scattered, 16 out; from cache 8 of offsets for each
+// step of a search over the bags and, with ranges, 8 of starts.
 // Registers (sm_90): 28.
 extern "C" __global__ void __launch_bounds__(256)
     emb_owner_ids(const uint64_t* __restrict__ owners, const uint32_t* __restrict__ tags,
@@ -122,8 +126,9 @@ EMB_KERNEL(emb_positions)
 
 // Distinct ids, ascending, and the place of every input among them; `tile_runs` as emb_run_scan
 // leaves it.
-// Grid: tiles of 4,096; block: 256. Bytes: 12 a key in, 4 out scattered, 8 a distinct id out; 16
-// loads in flight a lane.
+// Grid: tiles of 4,096; block: 256. Bytes: 12 a key and 4 a tile in, 4 a key out scattered, 8 a
+// distinct id out; from cache the key before each, and a distinct one again. 16 loads in flight a
+// lane.
 // Registers (sm_90): 40.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_unique(const uint64_t* __restrict__ keys, const uint32_t* __restrict__ tags, uint32_t count,
@@ -165,7 +170,8 @@ EMB_KERNEL(emb_clear_rows)
 
 // Sums of the rows of `values` by run: those of run r, in ascending order, to row runs[r].row.
 // However long a run is, one part adds it up: the bits are those of a plain loop.
-// Grid: any, strides over the runs; block: 256. Bytes: a value's row 4 * cols + 4, a run 16 in and
+// Grid: any, strides over the runs; block: 256. Bytes: a value's row 4 * cols, and 4 of tag for
+// each block of 4 * lanes columns (of lanes where cols is no multiple of 4); a run 16 in and
 // 4 * cols out; 4 loads of 16 bytes in flight a lane.
 // Registers (sm_90): 58.
 extern "C" __global__ void __launch_bounds__(256)

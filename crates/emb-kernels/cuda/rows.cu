@@ -96,7 +96,8 @@ EMB_KERNEL(emb_read_rows)
 // zero before. keys[i] is a row + 1, last[i] the largest position + 1 of it. The places depend on
 // the order of threads; which position is the last does not.
 //
-// Grid any, block 256, a thread a row. Reads 8 bytes a row; changes 16 bytes of the table.
+// Grid any, block 256, a thread a row. Reads 8 bytes a row; changes 16 bytes of the table for each
+// row that differs from the others.
 extern "C" __global__ void __launch_bounds__(256) emb_find_last_rows(
     const uint64_t* numbers, uint64_t rows, unsigned long long* keys, unsigned long long* last,
     uint64_t mask) {
@@ -114,8 +115,9 @@ extern "C" __global__ void __launch_bounds__(256) emb_find_last_rows(
 }
 EMB_KERNEL(emb_find_last_rows)
 
-// Of a row that is listed twice, the last stays: `keys` and `last` are those of emb_find_last_rows,
-// or null where all rows differ.
+// Of a row that is listed twice, the last stays, and the others are neither read nor written:
+// `keys` and `last` are those of emb_find_last_rows, 16 bytes a row that differs from the others,
+// or null where all do.
 extern "C" __global__ void __launch_bounds__(256) emb_write_rows(
     const emb::RowPart* parts, uint32_t count, const uint64_t* numbers, uint64_t first,
     uint64_t rows, uint32_t elements, const unsigned long long* keys,

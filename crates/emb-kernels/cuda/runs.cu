@@ -3,7 +3,8 @@
 #include "runs.cuh"
 
 // Runs that begin in each tile of 4,096 keys.
-// Grid: tiles; block: 256. Moves 8 bytes a key, 16 loads in flight a lane.
+// Grid: tiles; block: 256. Reads 8 bytes a key, 16 loads in flight a lane, and writes 4 a tile. A
+// lane also loads the key before its own, which its neighbour has brought to the cache.
 // Registers (sm_90): 32.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_run_count(const uint64_t* __restrict__ keys, uint32_t count,
@@ -21,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
 EMB_KERNEL(emb_run_count)
 
 // Turns counts into the sums of those before; `total` gets the sum of all.
-// Grid: 1; block: 1024. Moves 8 bytes a count.
+// Grid: 1; block: 1024. Reads 4 bytes a count and writes 4; and 4 for the sum.
 // Registers (sm_90): 31.
 extern "C" __global__ void __launch_bounds__(1024)
     emb_run_scan(uint32_t* __restrict__ counts, uint32_t len, uint32_t* __restrict__ total) {
@@ -45,7 +46,9 @@ extern "C" __global__ void __launch_bounds__(1024)
 EMB_KERNEL(emb_run_scan)
 
 // Writes the runs and the sentinel after them; without tables a run's row is its key.
-// Grid: tiles; block: 256. Moves 8 bytes a key in and 16 a run out, 16 loads in flight a lane.
+// Grid: tiles; block: 256. Reads 8 bytes a key and 4 a tile, writes 16 a run and 16 for the
+// sentinel; 16 loads in flight a lane. From cache: the key before each, a run's key again, and 8
+// bytes for each step of a run's search for its table.
 // Registers (sm_90): 48.
 extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
     emb_run_write(const uint64_t* __restrict__ keys, uint32_t count,
@@ -77,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(emb::kRunThreads)
 EMB_KERNEL(emb_run_write)
 
 // Lists the chunks of long runs; `chunks` was cleared.
-// Grid: any; block: 256. Moves 16 bytes a run in and 16 a chunk out, one load in flight a lane.
+// Grid: any; block: 256. Reads where a run begins, 4 of its 16 bytes, and the table of a long one;
+// writes 16 bytes a chunk. One load in flight a lane.
 // Registers (sm_90): 30.
 extern "C" __global__ void __launch_bounds__(256)
     emb_long_runs(const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,
@@ -99,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(256)
 EMB_KERNEL(emb_long_runs)
 
 // The first run of each table, and the number of all runs as that of the table after the last.
-// Grid: any; block: 256, a thread a table. Moves 16 bytes a table and step of a binary search.
+// Grid: any; block: 256, a thread a table. Reads 4 bytes of a run for each table and step of a
+// binary search, writes 4 bytes a table and 4 at the end.
 // Registers (sm_90): 16.
 extern "C" __global__ void __launch_bounds__(256)
     emb_table_runs(const emb::Run* __restrict__ runs, const uint32_t* __restrict__ run_count,

@@ -4,10 +4,11 @@
 // eight sums are added in order. With a mean the bag's products are corrected afterwards.
 //
 // Grid ceil(features * batch / 32), block 256, no shared memory.
-// Bytes read: 8 an id (12 with weights), dim * (element bytes + 4) an id, 16 a bag of offsets and
-// 48 of descriptors; written: 4 an id, and with a mean read and written once more. Each row is read
-// once. Four columns a lane are in flight. 48 registers on sm_90 (48 on sm_80, 40 on sm_100), no
-// spills.
+// Bytes read: 8 an id (12 with weights), dim * element bytes an id, 4 * dim a bag of gradient (from
+// cache for every id of the bag but its first), 8 a bag of offsets (its end is the next one's
+// begin) and 48 of descriptors; written: 4 an id, and with a mean read and written once more. Each
+// row is read once. A sequence writes 4 an id, zeros, and reads offsets only. Four columns a lane
+// are in flight. 48 registers on sm_90 (48 on sm_80, 40 on sm_100), no spills.
 #include "tables.cuh"
 #include "vector.cuh"
 

@@ -117,10 +117,24 @@ TEST(no_schedule_changes_an_interaction) {
     });
 }
 
+// All accesses of a kernel since `touched` forgot those before.
+static void expect_accesses(const char* kernel, uint64_t want_reads, uint64_t want_writes) {
+    uint64_t reads = 0, writes = 0;
+    simt_counters(kernel, &reads, &writes);
+    EXPECT_EQUAL(reads, want_reads);
+    EXPECT_EQUAL(writes, want_writes);
+}
+
 TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
     if (!simt_counts()) return;
-    for (const Case& c : {Case{5, 7, 16, 0, 0}, Case{3, 27, 130, 0, 0}}) {
-        const uint64_t size = c.features * c.dim, cols = out_cols(c);
+    for (const Case& c : {Case{5, 7, 16, 0, 0}, Case{3, 27, 130, 0, 0}, Case{2, 40, 70, 0, 0}}) {
+        const uint64_t size = c.features * c.dim, cols = out_cols(c), groups = (c.features + 31) / 32;
+        // Pairs in one group of 32 features, and twice those of two, for every 64 dimensions.
+        uint64_t pairs = c.features * (c.features - 1) / 2;
+        if (groups == 2) {
+            const uint64_t rest = c.features - 32, within = 32 * 31 / 2 + rest * (rest - 1) / 2;
+            pairs = (2 * pairs - within) * ((c.dim + 63) / 64);
+        }
         Matrix x(c.batch, size, 0, 0, 1), out(c.batch, cols, 0, 0, 2), more(c.batch, size, 0, 0, 3);
         const char* name = c.features <= 8 ? "emb_interact_8" : "emb_interact_32";
         const Touched forward = touched(name, [&] {
@@ -129,6 +143,7 @@ TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
         });
         EXPECT_EQUAL(forward.reads, 4 * c.batch * size);
         EXPECT_EQUAL(forward.writes, 4 * c.batch * cols);
+        expect_accesses(name, forward.reads * groups, forward.writes);
         name = c.features <= 8 ? "emb_interact_backward_8" : "emb_interact_backward_32";
         const Touched backward = touched(name, [&] {
             LAUNCH_INTERACT(emb_interact_backward, c, blocks, x, size, c.batch, c.features, c.dim,
@@ -136,6 +151,7 @@ TEST(bytes_of_an_interaction_are_those_of_the_head_comments) {
         });
         EXPECT_EQUAL(backward.reads, 4 * c.batch * (size + cols));
         EXPECT_EQUAL(backward.writes, 4 * c.batch * size);
+        expect_accesses(name, 4 * c.batch * (groups * size + c.dim + pairs), backward.writes);
     }
 }
 

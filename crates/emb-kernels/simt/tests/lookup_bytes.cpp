@@ -33,16 +33,22 @@ struct Counted {
     check::Buffer<float> out;
     uint64_t ids, row_bytes;
 
-    static Batch batch(uint32_t dim, uint32_t dtype, uint32_t pooling, uint64_t samples, bool scaled) {
+    static Batch batch(uint32_t dim, uint32_t dtype, uint32_t pooling, uint64_t samples, bool scaled,
+                       uint64_t times) {
         check::Random random(dim);
         Batch b;
         b.tables.push_back(make_table(random, dim, dtype, 50));
         add_feature(b, 0, pooling);
         fill_bags(b, random, samples, 9, scaled);
+        b.tables[0].rows *= times;
+        b.tables[0].f32.resize(b.tables[0].f32.size() * times);
+        b.tables[0].half.resize(b.tables[0].half.size() * times);
         return b;
     }
-    Counted(uint32_t dim, uint32_t dtype, uint32_t pooling, uint64_t samples, bool scaled)
-        : b(batch(dim, dtype, pooling, samples, scaled)), weights(b.tables[0].f32),
+    // A table of 50 rows, or of `times` as many with the same lookups.
+    Counted(uint32_t dim, uint32_t dtype, uint32_t pooling, uint64_t samples, bool scaled,
+            uint64_t times = 1)
+        : b(batch(dim, dtype, pooling, samples, scaled, times)), weights(b.tables[0].f32),
           half(b.tables[0].half), features(b.features), offsets(b.offsets), values(b.values),
           scales(b.weights), out((pooling == emb::kNone ? values.size() : samples) * dim),
           ids(values.size()), row_bytes(dim * emb::element_bytes(dtype)) {
@@ -103,6 +109,29 @@ TEST(a_gather_reads_each_row_once_and_writes_each_output_once) {
     }
 }
 
+TEST(bytes_of_a_lookup_do_not_grow_with_the_rows_of_its_table) {
+    const auto all = [](const char* kernel) {
+        Bytes bytes;
+        simt_counters(kernel, &bytes.reads, &bytes.writes);
+        return bytes;
+    };
+    for (uint32_t dtype = 0; dtype < 3; ++dtype) {
+        Bytes pooled[2], gathered[2];
+        for (const uint32_t many : {0, 1}) {
+            simt_counters_reset();
+            Counted(100, dtype, emb::kMean, 37, true, many ? 100 : 1).pool(2);
+            Counted(100, dtype, emb::kNone, 37, false, many ? 100 : 1).gather();
+            pooled[many] = all("emb_pool");
+            gathered[many] = all("emb_gather");
+        }
+        EXPECT_EQUAL(pooled[1].reads, pooled[0].reads);
+        EXPECT_EQUAL(pooled[1].writes, pooled[0].writes);
+        EXPECT_EQUAL(gathered[1].reads, gathered[0].reads);
+        EXPECT_EQUAL(gathered[1].writes, gathered[0].writes);
+        EXPECT(!simt_counts() || (pooled[0].reads > 0 && gathered[0].reads > 0));
+    }
+}
+
 TEST(a_copy_of_rows_moves_each_element_once) {
     Counted counted(40, emb::kF16, emb::kNone, 20, false);
     check::Buffer<emb::RowPart> parts(1);
@@ -127,10 +156,17 @@ TEST(a_check_of_ids_reads_each_once) {
     LAUNCH(emb_describe_batch, 1, 32, 0, counted.features, 1, counted.offsets, 300, 0, 1, report,
            starts);
     simt_counters_reset();
+    simt_count_unique(1);
     LAUNCH(emb_check_ids, 2, 256, 0, counted.features, 0, 1, counted.offsets, 300, 300,
            counted.values, counted.ids, report);
+    simt_count_unique(0);
     if (!simt_counts()) return;
     EXPECT_EQUAL(bytes_of(counted.values).reads, 8 * counted.ids);
+    // Besides, the offsets and of the feature its number of rows.
+    Bytes all;
+    simt_unique_counters("emb_check_ids", &all.reads, &all.writes);
+    EXPECT_EQUAL(all.reads, 8 * counted.ids + 8 * 301 + 8);
+    EXPECT_EQUAL(all.writes, 0u);
 }
 
 PLANT(an_id_one_row_past_the_table, {check::kAsan, "heap-buffer-overflow"}) {

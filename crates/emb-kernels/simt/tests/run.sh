@@ -25,9 +25,12 @@ common="-std=c++17 -g -Wall -Wno-unknown-pragmas -ffp-contract=off -fno-omit-fra
 
 unloadable=-fno-gnu-unique
 wrapped=
+count=
 if "$cxx" --version | grep -q clang; then
     unloadable=  # clang makes none
     wrapped=-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset  # its copies of structs
+    # It leaves out a read that a write of the same address follows.
+    count="-mllvm -tsan-instrument-read-before-write=1"
 fi
 
 # Sets the flags of kernels (with their tests), of the runtime and of the link.
@@ -46,7 +49,7 @@ flags() {
         link="$link -fsanitize=thread"
         ;;
     count)
-        kernel="-O1 -fsanitize=thread -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT"
+        kernel="-O1 -fsanitize=thread $count -DSIMT_COUNT" runtime="-O2 -DSIMT_COUNT"
         link="$link $wrapped"
         ;;
     *)
