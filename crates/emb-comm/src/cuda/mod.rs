@@ -6,7 +6,6 @@ mod reduce;
 mod space;
 mod staged;
 
-#[cfg(feature = "nccl")]
 pub use space::DeviceSpace;
 pub use staged::Staged;
 
