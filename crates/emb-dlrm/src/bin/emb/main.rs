@@ -46,6 +46,7 @@ fn main() -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::On { source, .. } => exit_code(source),
         _ => 1,
     }
 }
