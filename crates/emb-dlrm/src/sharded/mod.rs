@@ -208,8 +208,11 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     pub fn set_wires(&mut self, wires: Wires) -> Result<()> {
         wires.check()?;
         agree::same(&mut self.everyone, &wires, "wire formats")?;
+        self.bring_back()?;
         for class in &mut self.classes {
             class.links.carrier.set(wires);
+            class.stored.averaging.set(wires.averaged());
+            class.stored.summed.set(wires.summed());
         }
         Ok(())
     }

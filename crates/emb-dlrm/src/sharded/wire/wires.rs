@@ -10,8 +10,9 @@ pub struct Wires {
     pub forward: Wire,
     /// Their gradients, on the way to the owners.
     pub backward: Wire,
-    /// Weights of replicas that are averaged: [`Wire::F32`], [`Wire::F16`] or [`Wire::Bf16`].
-    /// Optimizer state travels unchanged.
+    /// What replicas tell each other, weights that are averaged and gradients that are summed:
+    /// [`Wire::F32`], [`Wire::F16`] or [`Wire::Bf16`]. Optimizer state travels unchanged. Weights
+    /// that are averaged are rounded to the format in every sync.
     pub sync: Wire,
     /// Dense gradients that are summed over all ranks: [`Wire::F32`], [`Wire::F16`] or
     /// [`Wire::Bf16`].
@@ -57,6 +58,16 @@ impl Wires {
     /// How their gradients do.
     pub(in crate::sharded) fn backward(self) -> Format {
         self.of_gradients(self.backward)
+    }
+
+    /// How gradients that replicas sum do.
+    pub(in crate::sharded) fn summed(self) -> Format {
+        self.of_gradients(self.sync)
+    }
+
+    /// How weights that replicas average do.
+    pub(in crate::sharded) fn averaged(self) -> Format {
+        Format { wire: self.sync, loss_scale: 1.0, gradients: false }
     }
 
     /// How dense gradients do.
@@ -109,16 +120,21 @@ impl Format {
 
     /// What is done to values before they are encoded.
     pub(crate) fn before(self, values: &mut [f32]) {
-        let scale = self.loss_scale;
+        if self.loss_scale > 1.0 {
+            let scale = self.loss_scale;
+            values.iter_mut().for_each(|value| *value *= scale);
+        }
+        self.cut(values);
+    }
+
+    /// Cuts finite gradients that the format would make infinite. What is infinite already stays so,
+    /// and is found.
+    pub(crate) fn cut(self, values: &mut [f32]) {
         if self.gradients && self.wire == Wire::F16 {
             for value in values {
-                let scaled = *value * scale;
-                let cut = scaled.clamp(-LARGEST_F16, LARGEST_F16);
-                // What was infinite already stays so, and is found.
-                *value = if value.is_finite() { cut } else { scaled };
+                let cut = value.clamp(-LARGEST_F16, LARGEST_F16);
+                *value = if value.is_finite() { cut } else { *value };
             }
-        } else if scale > 1.0 {
-            values.iter_mut().for_each(|value| *value *= scale);
         }
     }
 
