@@ -234,10 +234,14 @@ impl Control {
 
     /// Called when the process exits: the processes end together. After a failure each waits a
     /// little until all others have said what they had to say, because the launcher ends the job
-    /// as soon as one of them has gone.
+    /// as soon as one of them has gone; and the rank that failed goes first, because the launcher
+    /// ends with its code.
     pub(super) fn end(&self, in_use: bool) {
         /// How long a process that failed waits for others to have seen the failure and ended.
         const GRACE: Duration = Duration::from_millis(1500);
+        /// How far ahead of the others the rank that failed goes. Launchers look for ended
+        /// processes as they end: a few milliseconds are enough, more ranks than cores take longer.
+        const AHEAD: Duration = Duration::from_millis(100);
         self.tell();
         self.to_others(&mut [kind::ENDS, 0, self.world.step(self.me)]);
         let began = Instant::now();
@@ -255,6 +259,11 @@ impl Control {
             }
             if all || ((failed || in_use) && began.elapsed() > GRACE) {
                 // The library is left as it is: its own end would wait for all.
+                let to_blame =
+                    self.world.failure().is_some_and(|failure| failure.ranks().contains(&self.me));
+                if failed && !to_blame {
+                    std::thread::sleep(AHEAD);
+                }
                 return;
             }
             std::thread::sleep(pause);
