@@ -8,6 +8,7 @@ pub mod data;
 mod device;
 mod embeddings;
 mod error;
+pub mod launch;
 pub mod metrics;
 pub mod model;
 #[cfg(feature = "cli")]
