@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The timeout of ranks that find out by waiting.
-pub(crate) const SHORT: Duration = Duration::from_secs(2);
+pub(crate) const SHORT: Duration = Duration::from_secs(1);
 
 /// The variables that tell a process its case, and its folder.
 pub(crate) const CASE: &str = "EMB_CONTRACT_CASE";
