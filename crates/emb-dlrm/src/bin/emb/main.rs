@@ -55,6 +55,7 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::On { source, .. } => exit_code(source),
         _ => 1,
     }
 }
