@@ -10,6 +10,7 @@ mod kernels;
 mod layers;
 mod markdown;
 mod masked;
+mod mpi;
 mod simt;
 mod tidy;
 mod violation;
@@ -49,6 +50,8 @@ enum Command {
     Kernels(kernels::Options),
     /// Runs the CUDA kernels and all that calls them on the CPU, over a shim and a fake driver.
     TestSimt(simt::Options),
+    /// Runs what needs MPI, and the failure contract of every transport.
+    TestMpi(mpi::Options),
     /// Prepares a folder of tests and benches for a machine with a GPU, or rehearses it here.
     TestGpu(gpu::Options),
     /// Checks values in the last JSON object of a file.
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench { names } => bench::run(&workspace, &names),
         Command::Kernels(options) => kernels::run(&workspace, &options),
         Command::TestSimt(options) => simt::run(&workspace, &options),
+        Command::TestMpi(options) => mpi::run(&workspace, &options),
         Command::TestGpu(options) => gpu::run(&workspace, &options),
         Command::AssertJson { file, claims } => assert_json::run(&file, &claims),
     }

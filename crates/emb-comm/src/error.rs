@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use crate::{Failure, Operation};
+use crate::{Failure, Operation, Wire};
 
 /// What went wrong, with the names and values a person needs to find it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -31,8 +31,10 @@ pub enum Error {
         dim: usize,
     },
     /// A value that the wire format cannot hold.
-    #[error("row {row}, column {column}: {value} cannot travel as int8, only finite values can")]
+    #[error("row {row}, column {column}: {value} cannot travel as {wire}, only finite values can")]
     NotFinite {
+        /// The format.
+        wire: Wire,
         /// Row of the message.
         row: usize,
         /// Column of the row.
@@ -40,15 +42,23 @@ pub enum Error {
         /// The value: not a number, or infinite.
         value: f32,
     },
-    /// A row whose values are further apart than `f32` can say.
-    #[error("row {row}: values from {min} to {max} are too far apart to travel as int8")]
+    /// A row whose values are further apart than the format can say.
+    #[error("row {row}: values from {min} to {max} are too far apart to travel as {wire}")]
     RangeTooWide {
+        /// The format.
+        wire: Wire,
         /// Row of the message.
         row: usize,
         /// Its smallest value.
         min: f32,
         /// Its largest value.
         max: f32,
+    },
+    /// A word that names no wire format.
+    #[error("{word:?} is no wire format: one of {}", Wire::NAMES.join(", "))]
+    UnknownWire {
+        /// The word.
+        word: String,
     },
     /// A buffer or a list of counts of the wrong length.
     #[error("{operation}: {what}: expected length {expected}, got {got}")]

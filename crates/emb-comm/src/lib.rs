@@ -11,7 +11,8 @@
 //! feature `cuda`, `DeviceSpace` is the memory of GPUs, so that `Local` joins several ranks of one
 //! GPU or the GPUs of one process; with `nccl`, `Nccl` joins GPUs of many processes, a rank each,
 //! and `Staged` exchanges slices over either. [`Wire`] says how rows of `f32` become bytes:
-//! unchanged, as 16-bit floats, or as 8-bit integers with a scale and a bias for each row. [`ids`]
+//! unchanged, as 16-bit floats, as 8-bit integers or floats with a scale for each row, or as 4-bit
+//! integers with a scale for each group of columns. [`ids`]
 //! packs lists of ids and of lengths into fewer words, exactly.
 //!
 //! **It knows nothing of** tables, kernels or plans: it moves slices.

@@ -37,6 +37,9 @@ pub enum Error {
     /// A run over ranks failed: which rank, in which step, and why.
     #[error(transparent)]
     Rank(#[from] emb_comm::Failure),
+    /// Processes that cannot start together, or one of them ended.
+    #[error(transparent)]
+    Launch(#[from] crate::launch::Error),
     /// Metrics over scores that have none.
     #[error(transparent)]
     Metric(#[from] crate::metrics::Error),

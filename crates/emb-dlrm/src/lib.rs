@@ -12,6 +12,7 @@ mod device;
 pub mod doctor;
 mod embeddings;
 mod error;
+pub mod launch;
 pub mod metrics;
 pub mod model;
 #[cfg(feature = "cli")]

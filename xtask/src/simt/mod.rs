@@ -4,10 +4,10 @@
 //! What needs no GPU to be wrong is found here: wild addresses, races, missing barriers, streams
 //! that do not wait, collectives that do not match.
 
-mod compiler;
+pub(crate) mod compiler;
 mod machine;
 mod plan;
-mod step;
+pub(crate) mod step;
 pub(crate) mod targets;
 
 use crate::Failure;

@@ -1,4 +1,4 @@
-//! Test programs and benches that need a device: found by the features they require, built once.
+//! Test programs and benches, and the features they require: found, then built in one go.
 
 use crate::Failure;
 use crate::workspace::{Workspace, output};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Features that mean a device.
-const FEATURES: [&str; 2] = ["cuda", "nccl"];
+const DEVICE: [&str; 2] = ["cuda", "nccl"];
 
 /// A test or bench of a crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,29 @@ pub(crate) struct Executable {
     pub(crate) folder: PathBuf,
 }
 
-/// Every test and bench that requires a feature that means a device.
-pub(crate) fn find(workspace: &Workspace) -> Result<Vec<Target>, Failure> {
-    Ok(with_device(&workspace.metadata()?))
+impl Target {
+    /// Whether it needs one of these features.
+    pub(crate) fn requires(&self, features: &[&str]) -> bool {
+        self.features.iter().any(|feature| features.contains(&feature.as_str()))
+    }
+
+    /// Whether it needs a device, and no more than that.
+    fn is_of_a_device(&self) -> bool {
+        self.requires(&DEVICE) && !self.requires(&["mpi"])
+    }
 }
 
-fn with_device(metadata: &Value) -> Vec<Target> {
+/// Every test and bench that requires a feature that means a device, and not MPI as well.
+pub(crate) fn find(workspace: &Workspace) -> Result<Vec<Target>, Failure> {
+    Ok(all(workspace)?.into_iter().filter(Target::is_of_a_device).collect())
+}
+
+/// Every test and bench.
+pub(crate) fn all(workspace: &Workspace) -> Result<Vec<Target>, Failure> {
+    Ok(of(&workspace.metadata()?))
+}
+
+fn of(metadata: &Value) -> Vec<Target> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
@@ -41,8 +58,7 @@ fn with_device(metadata: &Value) -> Vec<Target> {
             let kind = text(&target["kind"][0]);
             let features: Vec<String> =
                 list(&target["required-features"]).iter().map(text).collect();
-            let device = features.iter().any(|feature| FEATURES.contains(&feature.as_str()));
-            if device && ["test", "bench"].contains(&kind.as_str()) {
+            if ["test", "bench"].contains(&kind.as_str()) {
                 let (package, name) = (text(&package["name"]), text(&target["name"]));
                 found.push(Target { package, name, kind, features });
             }
@@ -107,6 +123,7 @@ mod tests {
             {"name": "suite", "kind": ["test"], "required-features": ["conformance"]},
             {"name": "gpu", "kind": ["test"], "required-features": ["cuda"]},
             {"name": "wire", "kind": ["test"], "required-features": ["nccl"]},
+            {"name": "many", "kind": ["test"], "required-features": ["nccl", "mpi"]},
             {"name": "tour", "kind": ["example"], "required-features": ["cuda"]},
             {"name": "gpu", "kind": ["bench"], "required-features": ["cuda"]}]}]});
         let expected = [
@@ -114,7 +131,10 @@ mod tests {
             target("test", "wire", "nccl"),
             target("bench", "gpu", "cuda"),
         ];
-        assert_eq!(with_device(&metadata), expected);
+        let found = of(&metadata);
+        assert_eq!(found.iter().filter(|target| target.requires(&["mpi"])).count(), 1);
+        let found: Vec<Target> = found.into_iter().filter(Target::is_of_a_device).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

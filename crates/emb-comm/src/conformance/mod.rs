@@ -17,6 +17,7 @@
 //! # Ok::<(), emb_comm::Failure>(())
 //! ```
 
+pub mod contract;
 mod exchanges;
 mod groups;
 mod placed;

@@ -35,6 +35,8 @@ pub struct Position {
     pub samples: u64,
     /// Rows read of the epoch that is going on.
     pub row: u64,
+    /// Passes over the data that were finished before.
+    pub epoch: u64,
 }
 
 /// The head of a checkpoint.
@@ -49,6 +51,9 @@ pub struct Manifest {
     pub samples: u64,
     /// Rows of the training data read in the epoch that was going on; 0 between epochs.
     pub row: u64,
+    /// Passes over the training data that were finished before.
+    #[serde(default)]
+    pub epoch: u64,
     /// Name of the safetensors file in the same folder.
     pub file: String,
     /// Its bytes.
@@ -67,9 +72,9 @@ impl Manifest {
         bytes: u64,
         tensors: Vec<TensorRecord>,
     ) -> Self {
-        let Position { step, samples, row } = at;
-        let format = FORMAT.to_owned();
-        Self { format, version: VERSION, step, samples, row, file, bytes, options, tensors }
+        let Position { step, samples, row, epoch } = at;
+        let (format, version) = (FORMAT.to_owned(), VERSION);
+        Self { format, version, step, samples, row, epoch, file, bytes, options, tensors }
     }
 
     /// Reads the manifest of a checkpoint folder.
@@ -94,10 +99,10 @@ impl Manifest {
             );
             return Err(Error::checkpoint(&path, what));
         }
-        if manifest.step.max(manifest.samples).max(manifest.row) > MAX_COUNT {
+        let Position { step, samples, row, epoch } = manifest.position();
+        if step.max(samples).max(row).max(epoch) > MAX_COUNT {
             let what = format!(
-                "step {}, {} samples, row {}: no training comes this far",
-                manifest.step, manifest.samples, manifest.row
+                "step {step}, {samples} samples, row {row}, epoch {epoch}: no training comes this far"
             );
             return Err(Error::checkpoint(&path, what));
         }
@@ -125,6 +130,7 @@ impl Manifest {
             options = options.alone();
         }
         (options.load, options.save, options.threads) = (None, None, None);
+        (options.save_every, options.resume) = (None, None);
         (options.timeline, options.threads_per_rank) = (None, None);
         (options.device, options.precision, options.transport) = (None, None, None);
         options.health = None;
@@ -143,7 +149,7 @@ impl Manifest {
 
     /// How far the training had come.
     pub fn position(&self) -> Position {
-        Position { step: self.step, samples: self.samples, row: self.row }
+        Position { step: self.step, samples: self.samples, row: self.row, epoch: self.epoch }
     }
 
     /// The safetensors file.

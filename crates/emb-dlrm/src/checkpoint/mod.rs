@@ -15,13 +15,17 @@
 mod entry;
 mod manifest;
 mod read;
+#[cfg(feature = "data")]
+mod resume;
 mod verify;
 mod write;
 
 pub use manifest::{Manifest, Position, TensorRecord, prepare};
 pub use read::{LoadReport, load};
+#[cfg(feature = "data")]
+pub use resume::to_resume;
 pub use verify::verify;
-pub use write::{lend, save};
+pub use write::{buffers, lend, save};
 
 /// Elements read or written at a time.
 const CHUNK: usize = 1 << 18;

@@ -13,6 +13,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+/// Bytes that the writer of the file collects before it calls the system.
+const WRITER: usize = 1 << 20;
+
 /// Saves a model to `dir`, which is created; an earlier checkpoint there is replaced only once the
 /// new one is complete. `dense_slots` are the names of the dense optimizer's slots.
 ///
@@ -38,7 +41,7 @@ pub fn save<B: Backend, E: Embeddings<B>>(
     let partial = dir.join(format!("{name}.partial"));
     let file = File::create(&partial).map_err(Error::io("creating", &partial))?;
     let mut writer =
-        Writer { out: BufWriter::with_capacity(1 << 20, file), path: &partial, bytes: 0 };
+        Writer { out: BufWriter::with_capacity(WRITER, file), path: &partial, bytes: 0 };
     let written = write_all(&mut writer, &header, &entries, backend, model);
     let records = match written {
         Ok(records) => records,
@@ -55,6 +58,20 @@ pub fn save<B: Backend, E: Embeddings<B>>(
     let manifest = Manifest::new(at, options.clone(), name, bytes, records);
     manifest.publish(dir)?;
     Ok(manifest)
+}
+
+/// Bytes of memory through which [`save`] writes, on rank 0 and beside what exchanges of rows take:
+/// those of the widest table, whatever its rows.
+pub fn buffers<B: Backend, E: Embeddings<B>>(model: &Dlrm<B, E>) -> u64 {
+    let of_table = |spec: &emb_kernels::TableSpec| {
+        let slots = spec.optimizer.slots().iter();
+        let columns = spec.dim + slots.map(|slot| width(slot.extent, spec.dim)).sum::<usize>();
+        (CHUNK / spec.dim).max(1).min(spec.rows as usize) * columns
+    };
+    let tables = model.embeddings.specs().iter().map(of_table).max().unwrap_or(0);
+    let scalars = tables.max(CHUNK.min(model.dense.total()));
+    // The numbers as they are, once more as bytes of the file, and the writer's own memory.
+    (2 * scalars * size_of::<f32>() + WRITER) as u64
 }
 
 /// Takes part in a [`save`] of rank 0, as one of the other ranks.

@@ -8,6 +8,8 @@
 //! A [`Config`] exists only when it is consistent: options that contradict each other, or that
 //! would have no effect, are refused by name.
 
+#[cfg(feature = "data")]
+pub mod choices;
 mod device;
 mod file;
 pub mod nearest;

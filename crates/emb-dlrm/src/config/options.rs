@@ -129,6 +129,14 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save: Option<PathBuf>,
+    /// Save every N steps too, to the folder of --save; replicas are made equal before.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_every: Option<u64>,
+    /// Go on from the checkpoint in the folder of --save, if there is one; --steps and --epochs count from the beginning of training.
+    #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Training"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<bool>,
     /// Folder of an earlier --save to go on from; its options hold where no flag or file speaks.
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = "Training"))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -91,6 +91,8 @@ impl Options {
             workload: self.workload.or(base.workload),
             eval_every: self.eval_every.or(base.eval_every),
             save: self.save.or(base.save),
+            save_every: self.save_every.or(base.save_every),
+            resume: self.resume.or(base.resume),
             load: self.load.or(base.load),
             optimizer: self.optimizer.or(base.optimizer),
             lr: self.lr.or(base.lr),

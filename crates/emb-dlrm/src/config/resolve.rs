@@ -86,6 +86,10 @@ pub struct Config {
     pub eval_every: Option<u64>,
     /// Where to save at the end.
     pub save: Option<PathBuf>,
+    /// Save there every so many steps too.
+    pub save_every: Option<u64>,
+    /// Whether to go on from the checkpoint there, if there is one.
+    pub resume: bool,
     /// Where to go on from.
     pub load: Option<PathBuf>,
 }
@@ -110,9 +114,6 @@ impl Config {
         let threads = ranks::threads(&options)?;
         let workload = workload(&options, &tables)?;
         let ranks = Ranks::from_options(&options, &mut tables, batch_size, workload.as_ref())?;
-        if options.eval_every == Some(0) {
-            return Err(Error::Config("--eval-every is 0, valid: 1 or more".into()));
-        }
         Ok(Self {
             data,
             eval: options.eval.clone(),
@@ -135,6 +136,8 @@ impl Config {
             workload,
             eval_every: options.eval_every,
             save: options.save.clone(),
+            save_every: options.save_every,
+            resume: options.resume.unwrap_or(false),
             load: options.load.clone(),
             options,
         })
@@ -162,8 +165,32 @@ fn near_synthetic(word: &str) -> bool {
     nearest(word, &["synthetic"]).is_some()
 }
 
+/// Refuses options of saving and evaluating that mean nothing.
+fn refuse_in_between(options: &Options) -> Result<()> {
+    for (name, every) in [("eval-every", options.eval_every), ("save-every", options.save_every)] {
+        if every == Some(0) {
+            return Err(Error::Config(format!("--{name} is 0, valid: 1 or more")));
+        }
+    }
+    let resume = options.resume == Some(true);
+    for (name, given) in [("save-every", options.save_every.is_some()), ("resume", resume)] {
+        if given && options.save.is_none() {
+            return Err(Error::Config(format!("--{name} has no effect: give --save DIR")));
+        }
+    }
+    if resume && options.load.is_some() {
+        return Err(Error::Config(
+            "--load and --resume both say where to go on from: give one (--resume: the folder of \
+             --save, if it holds a checkpoint)"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
 fn refuse_void(options: &Options, synthetic: bool) -> Result<()> {
     let refuse = |what: &str| Err(Error::Config(what.into()));
+    refuse_in_between(options)?;
     if options.epochs.is_some() && options.steps.is_some() {
         return refuse("--epochs and --steps both say how long to train: give one");
     }

@@ -1,6 +1,8 @@
 //! Training and evaluation: the loop around the model.
 
 #[cfg(feature = "data")]
+mod begin;
+#[cfg(feature = "data")]
 mod evaluate;
 #[cfg(feature = "data")]
 mod health;

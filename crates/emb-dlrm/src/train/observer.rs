@@ -38,6 +38,17 @@ pub enum Event<'a> {
     },
     /// The ranks' health was looked at.
     Health(&'a Health),
+    /// A checkpoint is complete.
+    Saved {
+        /// Steps done.
+        step: u64,
+        /// Bytes of its tensors.
+        bytes: u64,
+        /// Bytes of memory through which they were written.
+        memory: u64,
+        /// Seconds that it took.
+        seconds: f64,
+    },
 }
 
 /// Receives events; the program shows them, tests count them.

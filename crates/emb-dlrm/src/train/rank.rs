@@ -1,12 +1,13 @@
 //! What every rank of a run does: [`Rank`].
 
+use super::begin::Begin;
 use super::evaluate::evaluate;
 use super::health::{Health, Watch};
 use super::observer::{Event, Observer};
 use super::report::{Exchange, Report};
 use super::trainer::{Samples, Trainer};
-use crate::checkpoint::{self, Manifest, Position};
-use crate::config::{Config, Length, Origin};
+use crate::checkpoint::{self, Position};
+use crate::config::Config;
 use crate::data::{Feed, Share};
 use crate::metrics::EvalReport;
 use crate::{Embeddings, Error, Result};
@@ -36,8 +37,10 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     losses: VecDeque<(f64, usize)>,
     seconds: f64,
     samples: u64,
-    /// Rows read of the epoch that is going on.
+    begin: Begin,
+    /// Rows read of the epoch that is going on, and epochs before it.
     row: u64,
+    epoch: u64,
     /// Steps done before this run.
     begun: u64,
     /// What the tables' collectives of the training steps cost, and in how many of them.
@@ -59,13 +62,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         watch: Option<Watch<E>>,
     ) -> Result<Self> {
         trainer.set_trace(trace.clone());
-        let mut row = 0;
-        if let Some(dir) = &config.load {
-            let slots = trainer.dense_slots();
-            let report = checkpoint::load(dir, &mut trainer.backend, &mut trainer.model, &slots)?;
-            trainer.resume(report.position.step, report.position.samples);
-            row = first_row(dir, config, report.position)?;
-        }
+        let begin = Begin::load(&mut trainer, config)?;
         let (losses, begun) = (VecDeque::new(), trainer.step());
         let (seconds, samples) = (0.0, 0);
         Ok(Self {
@@ -76,7 +73,9 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             losses,
             seconds,
             samples,
-            row,
+            begin,
+            row: begin.row,
+            epoch: begin.epoch,
             begun,
             exchanged: Meter::default(),
             watch,
@@ -95,12 +94,12 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         };
         // A model whose scores are not numbers replaces no checkpoint; one whose evaluation data
         // can't be read is worth keeping.
+        let kept = self.begin.resumed && self.trainer.step() == self.begun;
         if let Some(dir) = self.config.save.as_deref()
+            && !kept
             && !matches!(last, Err(Error::Metric(_) | Error::Comm(_) | Error::Sharded(_)))
         {
-            let start = self.trace.now();
             self.save(dir)?;
-            self.trace.add(Lane::Phases, "save", start, Meter::default());
         }
         let last = last?;
         let skipped_eval_rows = feeds.eval.map_or(0, |data| data.skipped().total());
@@ -115,26 +114,22 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
 
     /// Trains to the configured length; returns the lines that were skipped.
     fn train(&mut self, feeds: &mut Feeds) -> Result<u64> {
-        let begun = self.begun;
-        let (last_step, last_epoch) = match self.config.length {
-            Length::Steps(steps) => (begun.saturating_add(steps), u64::MAX),
-            Length::Epochs(epochs) => (u64::MAX, epochs),
-        };
+        let Begin { last_step, last_epoch, .. } = self.begin;
         let steps = (last_step != u64::MAX).then_some(last_step);
-        let rates = self.trainer.rates(begun + 1);
+        let rates = self.trainer.rates(self.begun + 1);
         self.tell(Event::Start { steps, rates });
         let data = &mut feeds.train;
         if self.row > 0 {
             data.restart_at(self.row)?;
         }
-        let (mut epoch, mut rows_of_epoch, mut skipped) = (0, self.row, 0);
+        let (mut rows_of_epoch, mut skipped) = (self.row, 0);
         let mut since = Instant::now();
-        while self.trainer.step() < last_step {
+        while self.trainer.step() < last_step && self.epoch < last_epoch {
             let Some((share, after)) = self.trace.phase("data", || data.next_pair())? else {
-                epoch += 1;
+                self.epoch += 1;
                 skipped += data.skipped().total();
                 self.row = 0;
-                if rows_of_epoch == 0 || epoch >= last_epoch {
+                if rows_of_epoch == 0 || self.epoch >= last_epoch {
                     return self.finish(since, skipped);
                 }
                 rows_of_epoch = 0;
@@ -149,24 +144,18 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             }
             rows_of_epoch += share.rows as u64;
             let step = self.trainer.step() + 1;
-            let evaluates = |every: u64| step.is_multiple_of(every) && step < last_step;
-            let due = self.config.eval_every.is_some_and(evaluates);
+            let falls = |every: u64| step.is_multiple_of(every) && step < last_step;
+            let evaluates = self.config.eval_every.is_some_and(falls);
+            let saves = self.config.save_every.is_some_and(falls);
             // What is prepared is what is looked up next: no evaluation comes between.
             let goes_on = |after: &Share<'_>| {
                 let whole = after.rows == self.config.batch_size || !self.config.drop_last;
-                whole && !due && step < last_step
+                whole && !evaluates && !saves && step < last_step
             };
             self.step(&share, after.filter(goes_on))?;
-            if let (true, Some(eval)) = (due, &mut feeds.eval) {
+            if evaluates || saves {
                 self.seconds += since.elapsed().as_secs_f64();
-                if let Some(watch) = &mut self.watch {
-                    watch.pause(&mut self.trainer);
-                }
-                self.sync()?;
-                self.evaluate(eval)?;
-                if let Some(watch) = &mut self.watch {
-                    watch.resume(&mut self.trainer);
-                }
+                self.pause(feeds.eval.as_mut().filter(|_| evaluates), saves)?;
                 since = Instant::now();
             }
         }
@@ -177,7 +166,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
     /// Closes the books of a training; one without a single step is an error.
     fn finish(&mut self, since: Instant, skipped: u64) -> Result<u64> {
         self.seconds += since.elapsed().as_secs_f64();
-        if self.trainer.step() > self.begun {
+        if self.trainer.step() > self.begun || self.begin.resumed {
             return Ok(skipped);
         }
         Err(Error::Config(format!(
@@ -221,6 +210,24 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         Ok(())
     }
 
+    /// Between two steps: makes replicas equal, evaluates on `eval`, saves.
+    fn pause(&mut self, eval: Option<&mut Feed>, saves: bool) -> Result<()> {
+        if let Some(watch) = &mut self.watch {
+            watch.pause(&mut self.trainer);
+        }
+        self.sync()?;
+        if let Some(eval) = eval {
+            self.evaluate(eval)?;
+        }
+        if let Some(dir) = self.config.save.as_deref().filter(|_| saves) {
+            self.save(dir)?;
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.resume(&mut self.trainer);
+        }
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.trace.phase("sync", || self.trainer.sync())?;
         if self.config.check_replicas {
@@ -245,16 +252,25 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         Ok(report)
     }
 
+    /// Saves on rank 0, to which the others lend their rows.
     fn save(&mut self, dir: &Path) -> Result<()> {
+        let (begun, start) = (Instant::now(), self.trace.now());
         let slots = self.trainer.dense_slots();
         let (step, samples) = (self.trainer.step(), self.trainer.samples());
-        let at = Position { step, samples, row: self.row };
+        let at = Position { step, samples, row: self.row, epoch: self.epoch };
         let first = self.trainer.ranks().rank() == 0;
         let Trainer { backend, model, .. } = &mut self.trainer;
-        if !first {
-            return checkpoint::lend(backend, model, &slots);
+        if first {
+            let options = &self.config.options;
+            let bytes = checkpoint::save(dir, backend, model, &slots, options, at)?.bytes;
+            let (memory, seconds) = (checkpoint::buffers(model), begun.elapsed().as_secs_f64());
+            self.tell(Event::Saved { step, bytes, memory, seconds });
+        } else {
+            checkpoint::lend(backend, model, &slots)?;
         }
-        checkpoint::save(dir, backend, model, &slots, &self.config.options, at)?;
+        // A rank that fails right after it lent its rows leaves the checkpoint whole.
+        self.trainer.ranks().barrier()?;
+        self.trace.add(Lane::Phases, "save", start, Meter::default());
         Ok(())
     }
 
@@ -301,14 +317,4 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             seconds: meter.seconds(),
         })
     }
-}
-
-/// Where a run that goes on from a checkpoint reads first: generated data and the very files of
-/// the earlier run go on where it stopped, other files begin at their first row.
-fn first_row(dir: &Path, config: &Config, at: Position) -> Result<u64> {
-    Ok(match config.data {
-        Origin::Synthetic => at.samples,
-        Origin::Files(_) if Manifest::read(dir)?.options.data == config.options.data => at.row,
-        Origin::Files(_) => 0,
-    })
 }

@@ -110,6 +110,7 @@ fn build_around<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
 pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Report> {
     if let Some(dir) = &config.save {
         checkpoint::prepare(dir, &config.options)?;
+        checkpoint::to_resume(config)?;
     }
     if let Some(path) = &config.timeline {
         timeline::prepare(path)?;

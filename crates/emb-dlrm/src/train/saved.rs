@@ -60,6 +60,7 @@ impl Saved {
         (saved.device, saved.precision) = (options.device, options.precision);
         saved.threads = options.threads;
         (saved.load, saved.save, saved.eval_every) = (None, None, None);
+        (saved.save_every, saved.resume) = (None, None);
         let config = Config::resolve(saved)?;
         let model = with_machine(&config, Loading { config: &config, dir })?;
         Ok(Self { model, config, options })

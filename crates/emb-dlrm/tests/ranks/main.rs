@@ -13,6 +13,7 @@ mod opaque;
 mod options;
 mod plan_files;
 mod reports;
+mod resume;
 mod rules;
 mod slowed;
 mod support;

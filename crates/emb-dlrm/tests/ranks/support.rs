@@ -261,7 +261,7 @@ fn steps<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
     if !first {
         return checkpoint::lend(backend, model, &slots);
     }
-    let at = Position { step: steps, samples, row: 0 };
+    let at = Position { step: steps, samples, row: 0, epoch: 0 };
     checkpoint::save(dir, backend, model, &slots, &Options::default(), at)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::health::line;
 use crate::output::note;
-use crate::text::count;
+use crate::text::{bytes, count};
 use emb_dlrm::metrics::EvalReport;
 use emb_dlrm::train::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -107,6 +107,14 @@ impl Observer for Progress {
             }
             Event::Evaluated { step, report } => {
                 let line = format!("step {:>8}  eval: {}", count(step), in_words(report));
+                self.bar.suspend(|| note(&line));
+            }
+            Event::Saved { step, bytes: file, memory, seconds } => {
+                let (file, memory) = (bytes(file), bytes(memory));
+                let line = format!(
+                    "step {:>8}  saved: {file} in {seconds:.2} s, through {memory} of memory",
+                    count(step)
+                );
                 self.bar.suspend(|| note(&line));
             }
             Event::Health(health) => {

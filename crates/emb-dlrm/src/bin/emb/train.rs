@@ -4,7 +4,7 @@ use crate::args::TrainArgs;
 use crate::output::{json, note, out};
 use crate::progress::Progress;
 use crate::text::{bytes, count, counted, pairs, table};
-use emb_dlrm::checkpoint::Manifest;
+use emb_dlrm::checkpoint::{Manifest, to_resume};
 use emb_dlrm::config::{Config, DeviceKind, Length, Options, Origin, Ranks};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Report, train};
@@ -27,8 +27,8 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
             note(line);
         }
     }
-    if let Some(saved) = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok()) {
-        note(&format!("--save will replace the checkpoint of step {} there\n", count(saved.step)));
+    if let Some(line) = replaced(&config)? {
+        note(&format!("{line}\n"));
     }
     let mut progress = Progress::new();
     let result = train(&config, &mut progress);
@@ -38,6 +38,21 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
         return json(&report);
     }
     out(&summary(&report))
+}
+
+/// What becomes of a checkpoint in the folder of --save.
+fn replaced(config: &Config) -> Result<Option<String>> {
+    if let Some(found) = to_resume(config)? {
+        return Ok(Some(format!("--resume goes on from step {}", count(found.step))));
+    }
+    if config.resume {
+        return Ok(Some("--resume finds no checkpoint yet: training begins anew".to_owned()));
+    }
+    let found = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok());
+    let replaces = |found: Manifest| {
+        format!("--save will replace the checkpoint of step {} there", count(found.step))
+    };
+    Ok(found.map(replaces))
 }
 
 /// The resolved configuration.

@@ -1,0 +1,102 @@
+//! Cases of the failure contract among threads, under a watchdog.
+
+use super::Row;
+use emb_comm::Collective;
+use emb_comm::conformance::contract::{CULPRIT, Case, Fault, Told, WORLD, judge, now, play};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, mpsc};
+use std::time::Duration;
+
+/// The timeout of ranks that are told; never reached.
+const LONG: Duration = Duration::from_secs(30);
+/// The timeout of ranks that find out by waiting.
+const SHORT: Duration = Duration::from_secs(1);
+/// Until when ranks are told that need not wait, and how much later than the timeout the others.
+const SOON: Duration = Duration::from_millis(900);
+/// Until when the watchdog waits for a rank.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// Panics that nobody planned.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+/// Plays cases one after the other; `world` makes the ranks of each, for a timeout.
+pub(crate) fn run<C: Collective + 'static>(
+    transport: &'static str,
+    cases: &[Case],
+    world: impl Fn(Duration) -> Vec<C>,
+) -> Vec<Row> {
+    watch_panics();
+    let rows = cases.iter().map(|&case| {
+        let timeout = if case.fault.takes_the_timeout() { SHORT } else { LONG };
+        let row = one(transport, case, world(timeout));
+        row.write(None, None);
+        row
+    });
+    rows.collect()
+}
+
+/// Says nothing of the panic that is planned, and counts the others.
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if panic.payload().downcast_ref::<&str>() != Some(&"a planned panic") {
+                PANICS.fetch_add(1, Ordering::Relaxed);
+                before(panic);
+            }
+        }));
+    });
+}
+
+fn one<C: Collective + 'static>(transport: &'static str, case: Case, ranks: Vec<C>) -> Row {
+    let before = PANICS.load(Ordering::Relaxed);
+    let fell = Arc::new(Mutex::new(None));
+    let (sender, ended) = mpsc::channel();
+    for (rank, comm) in ranks.into_iter().enumerate() {
+        let (sender, fell) = (sender.clone(), Arc::clone(&fell));
+        std::thread::spawn(move || {
+            let falls = move || {
+                fell.lock().expect("no panic").get_or_insert_with(now);
+                if matches!(case.fault, Fault::Stalls | Fault::NeverCalls) {
+                    std::thread::sleep(2 * SHORT);
+                }
+            };
+            let told = catch_unwind(AssertUnwindSafe(|| play(comm, case, &falls)));
+            // Without a receiver, the watchdog has bitten.
+            let _ = sender.send((rank, told.ok()));
+        });
+    }
+    drop(sender);
+    let mut told: Vec<Option<Told>> = vec![None; WORLD];
+    let mut panicked = Vec::new();
+    let mut findings = Vec::new();
+    for _ in 0..WORLD {
+        match ended.recv_timeout(HANGS) {
+            Ok((rank, Some(what))) => told[rank] = what,
+            Ok((rank, None)) => panicked.push(rank),
+            Err(_) => {
+                findings.push(format!("ranks hang; {told:?} have ended"));
+                break;
+            }
+        }
+    }
+    let planned: &[usize] = if case.fault == Fault::Panics { &[CULPRIT] } else { &[] };
+    if panicked != planned || PANICS.load(Ordering::Relaxed) != before {
+        findings.push(format!("ranks {panicked:?} panicked, planned were {planned:?}"));
+    }
+    let fell = fell.lock().expect("no panic").unwrap_or_default();
+    let limit = if case.fault.takes_the_timeout() { SHORT + SOON } else { SOON };
+    let goes = [Fault::Leaves, Fault::Panics].contains(&case.fault);
+    let there: Vec<usize> = (0..WORLD).filter(|&rank| rank != CULPRIT || !goes).collect();
+    // The rank at fault may come later than the others were told.
+    let mut heard = told.clone();
+    if case.fault.takes_the_timeout() {
+        heard.iter_mut().flatten().filter(|told| told.rank == CULPRIT).for_each(|told| {
+            told.at = fell;
+        });
+    }
+    findings.extend(judge(case, &heard, &there, fell, limit));
+    Row { transport, case, fell, told, findings }
+}
