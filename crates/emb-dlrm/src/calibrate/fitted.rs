@@ -101,8 +101,8 @@ pub fn from_times(times: &Times, places: &Places, machine: &Machine) -> Result<C
 pub fn from_tables(tables: &[NcclTable], machine: &Machine) -> Result<Calibration> {
     let mut inside: Vec<&NcclTable> = tables.iter().filter(|table| table.nodes() == 1).collect();
     let mut outside: Vec<&NcclTable> = tables.iter().filter(|table| table.nodes() > 1).collect();
-    let (Some(most), Some(first)) =
-        (tables.iter().map(NcclTable::ranks).max(), tables.first()) else {
+    let (Some(most), Some(first)) = (tables.iter().map(NcclTable::ranks).max(), tables.first())
+    else {
         return Err(Error::Config("--from: no tables".to_owned()));
     };
     let node = inside.iter().map(|table| table.ranks()).max();
@@ -185,8 +185,7 @@ fn build(
         });
     }
     for level in &times.levels {
-        let ranks =
-            if level.name == "node" { node_ranks.clone() } else { UnitRanks::Equal(world) };
+        let ranks = if level.name == "node" { node_ranks.clone() } else { UnitRanks::Equal(world) };
         levels.push(link(level, ranks)?);
     }
     let topology = TopologySpec {

@@ -13,16 +13,18 @@
 mod exchange;
 mod fitted;
 mod nccl_tests;
-mod rates;
+mod over;
 mod places;
+mod rates;
 mod sampler;
 
 pub use exchange::{LevelTimes, Point, Times};
 pub use fitted::{Calibration, Machine, Residual, from_tables, from_times};
 pub use nccl_tests::{NcclTable, NcclTest, read_table};
+pub use over::{Job, Over, over};
 pub use places::Places;
 pub use rates::Rates;
-pub(crate) use sampler::Sampler;
+pub(crate) use sampler::{Sampler, median};
 
 use crate::Result;
 use emb_comm::Collective;

@@ -116,9 +116,8 @@ struct Columns {
 }
 
 fn parse(path: &Path, text: &str) -> Result<NcclTable> {
-    let at = |line: usize, what: String| {
-        Error::Config(format!("{}:{line}: {what}", path.display()))
-    };
+    let at =
+        |line: usize, what: String| Error::Config(format!("{}:{line}: {what}", path.display()));
     let (mut hosts, mut columns, mut named) = (Vec::new(), None, None);
     let mut rows: Vec<(u64, f64)> = Vec::new();
     // Bandwidth of the bus over that of the algorithm, on the largest size.
@@ -136,7 +135,8 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
             }
             continue;
         }
-        let Some(size) = words.first().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        let Some(size) =
+            words.first().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
         else {
             // What launchers and libraries say between the lines.
             continue;
@@ -147,10 +147,18 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
         };
         let cell = |column: usize, name: &str| {
             let word = words.get(column).ok_or_else(|| {
-                at(number, format!("expected {name} in column {}, the line has {}", column + 1, words.len()))
+                at(
+                    number,
+                    format!(
+                        "expected {name} in column {}, the line has {}",
+                        column + 1,
+                        words.len()
+                    ),
+                )
             })?;
-            word.parse::<f64>()
-                .map_err(|_| at(number, format!("expected {name} in column {}, got {word:?}", column + 1)))
+            word.parse::<f64>().map_err(|_| {
+                at(number, format!("expected {name} in column {}, got {word:?}", column + 1))
+            })
         };
         let size: u64 = size.parse().map_err(|_| at(number, format!("{size} bytes: too many")))?;
         let time = cell(columns.time, "a time in microseconds")?;
@@ -186,7 +194,9 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
     })?;
     let table = NcclTable { path: path.to_owned(), test, hosts, points: merged(rows) };
     if table.node_ranks() * table.nodes() != table.ranks() {
-        return Err(whole("hosts with different numbers of ranks: run it with equally many on each"));
+        return Err(whole(
+            "hosts with different numbers of ranks: run it with equally many on each",
+        ));
     }
     if table.points.len() < emb_shard::LinkFit::FEWEST {
         let (sizes, least) = (table.points.len(), emb_shard::LinkFit::FEWEST);
@@ -212,7 +222,8 @@ fn header(words: &[&str]) -> Option<Columns> {
 }
 
 fn test_named(text: &str) -> Option<NcclTest> {
-    let text = text.to_lowercase().replace("all_to_all", "alltoall").replace("allreduce", "all_reduce");
+    let text =
+        text.to_lowercase().replace("all_to_all", "alltoall").replace("allreduce", "all_reduce");
     NAMES.into_iter().find(|(_, name)| text.contains(name)).map(|(test, _)| test)
 }
 

@@ -53,7 +53,8 @@ pub(super) fn measure<C: Collective>(
     let all: Vec<i64> = (0..ROWS as i64).collect();
     let lengths = vec![ROWS as i64 / bags as i64; bags];
     let whole = Jagged::from_lengths(&["rows"], bags, &lengths, all, None)?;
-    let batch = Jagged::from_lengths(&["rows"], bags, &vec![bag as i64; bags], ids(bags * bag), None)?;
+    let batch =
+        Jagged::from_lengths(&["rows"], bags, &vec![bag as i64; bags], ids(bags * bag), None)?;
     let mut out = vec![0.0_f32; bags * DIM];
     cpu.pool(&mut tables, &map, whole.as_ref().view(), Mat::new(&mut out[..], bags, DIM))?;
     let (from, mut to) = (vec![1_u8; COPIED], vec![0_u8; COPIED]);
