@@ -1,9 +1,11 @@
 //! The command line.
 
+mod launch;
 mod plan;
 mod profile;
 mod simulate;
 
+pub(crate) use launch::{LaunchArgs, LaunchTransport};
 pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 pub(crate) use profile::ProfileArgs;
 pub(crate) use simulate::SimulateArgs;
@@ -49,6 +51,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a DLRM or DLRM-DCNv2.
     Train(Box<TrainArgs>),
+    /// Start emb train on many ranks, a process each, and see them to their end.
+    Launch(Box<LaunchArgs>),
     /// Evaluate a saved model: AUC, and normalized entropy (NE: 1 is guessing the base rate).
     Eval(EvalArgs),
     /// Print the click probability of each row, a line each, in order; rows need no label.

@@ -5,6 +5,7 @@ mod args;
 mod evaluate;
 mod health;
 mod inspect;
+mod launch;
 mod output;
 mod plan;
 mod predict;
@@ -24,8 +25,12 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Some(result) = launch::hidden() {
+        return exit(result.map(|()| ExitCode::SUCCESS));
+    }
     let cli = Cli::parse();
     let result = match cli.command {
+        Command::Launch(args) => return exit(launch::run(*args)),
         Command::Train(args) => train::run(*args),
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
@@ -34,8 +39,12 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Simulate(args) => simulate::run(&args),
     };
+    exit(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit(result: Result<ExitCode, Error>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::error(&error);
             ExitCode::from(exit_code(&error))
