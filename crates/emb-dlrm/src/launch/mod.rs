@@ -12,6 +12,7 @@
 
 #[cfg(feature = "cli")]
 mod again;
+mod blame;
 #[cfg(feature = "cli")]
 mod ending;
 mod error;
@@ -41,6 +42,7 @@ mod world;
 
 #[cfg(feature = "cli")]
 pub use again::{Smaller, smaller};
+pub use blame::exit_code;
 #[cfg(feature = "cli")]
 pub use ending::{End, How, Verdict, judge};
 pub use error::Error;
