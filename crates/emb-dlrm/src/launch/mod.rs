@@ -14,6 +14,8 @@
 mod again;
 mod blame;
 #[cfg(feature = "cli")]
+mod children;
+#[cfg(feature = "cli")]
 mod ending;
 mod error;
 #[cfg(feature = "cli")]
@@ -56,10 +58,12 @@ pub use meet::{Met, Name, meet};
 pub use place::{Launcher, Place};
 pub use point::{Point, meeting_name};
 #[cfg(feature = "cli")]
+pub use signals::Requests;
+#[cfg(feature = "cli")]
 pub use start::{MpiRun, Start};
 pub use status::{PEER_FAILED, Status};
 #[cfg(feature = "cli")]
-pub use world::{Launch, Outcome, Requests, Voice};
+pub use world::{Launch, Outcome, Voice};
 
 /// What a variable of the environment is, if it is set: the environment of this process, or a test's.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
