@@ -2,8 +2,11 @@
 //! `cargo xtask test-mpi` have one.
 #![cfg(not(loom))]
 
-mod contract;
 mod devices;
+#[path = "contract/rows.rs"]
+mod rows;
+#[path = "contract/threads.rs"]
+mod threads;
 
 use emb_comm::conformance::Placed;
 use emb_comm::conformance::contract::{Case, Fault, WORLD};
@@ -20,7 +23,7 @@ fn u28_whatever_a_rank_of_nccl_does_every_other_is_told() {
         return;
     }
     let cases = Case::of(&Fault::OF_RANKS);
-    let rows = contract::threads::run("nccl", &cases, |timeout| {
+    let rows = threads::run("nccl", &cases, |timeout| {
         let options = NcclOptions::default().with_timeout(timeout);
         let ranks = Nccl::threads(&devices, &options).expect("all come");
         let place = |rank: Nccl| {
@@ -29,5 +32,5 @@ fn u28_whatever_a_rank_of_nccl_does_every_other_is_told() {
         };
         ranks.into_iter().map(place).collect()
     });
-    contract::assert_kept(&rows);
+    rows::assert_kept(&rows);
 }

@@ -1,6 +1,6 @@
 //! Cases of the failure contract among threads, under a watchdog.
 
-use super::Row;
+use crate::rows::Row;
 use emb_comm::Collective;
 use emb_comm::conformance::contract::{CULPRIT, Case, Fault, Told, WORLD, judge, now, play};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_secs(1);
 /// Until when ranks are told that need not wait, and how much later than the timeout the others.
 const SOON: Duration = Duration::from_millis(900);
 /// Until when the watchdog waits for a rank.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_mins(1);
 
 /// Panics that nobody planned.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
@@ -30,7 +30,7 @@ pub(crate) fn run<C: Collective + 'static>(
     let rows = cases.iter().map(|&case| {
         let timeout = if case.fault.takes_the_timeout() { SHORT } else { LONG };
         let row = one(transport, case, world(timeout));
-        row.write(None, None);
+        row.write();
         row
     });
     rows.collect()
@@ -98,5 +98,5 @@ fn one<C: Collective + 'static>(transport: &'static str, case: Case, ranks: Vec<
         });
     }
     findings.extend(judge(case, &heard, &there, fell, limit));
-    Row { transport, case, fell, told, findings }
+    Row::of(transport, case, &told, fell, findings)
 }

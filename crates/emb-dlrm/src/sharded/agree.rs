@@ -19,17 +19,29 @@ pub(super) fn agree<C: Collective>(
     map: &FeatureMap,
     (rates, seed): (&[f64], u64),
 ) -> Result<()> {
-    let mut digest = Digest(DefaultHasher::new());
     let given = (plan.node_ranks(), plan.placed(), specs, map, rates, seed);
+    same(everyone, &given, "plans, tables, features, rates or seeds")
+}
+
+/// Checks that all ranks were given the same `given`, which errors call `what`. One collective.
+///
+/// # Errors
+/// Two ranks that differ; a peer that fails.
+pub(super) fn same<C: Collective>(
+    everyone: &mut C,
+    given: &impl std::fmt::Debug,
+    what: &str,
+) -> Result<()> {
+    let mut digest = Digest(DefaultHasher::new());
     write!(digest, "{given:?}").expect("invariant: hashing does not fail");
     let world = everyone.world();
     let mut all = vec![0; world];
     everyone.all_gather_v::<u64>(&[digest.0.finish()], &mut all, &vec![1; world])?;
     match all.iter().position(|other| *other != all[0]) {
         None => Ok(()),
-        Some(rank) => Err(Error::Mismatch(format!(
-            "ranks 0 and {rank} were given different plans, tables, features, rates or seeds"
-        ))),
+        Some(rank) => {
+            Err(Error::Mismatch(format!("ranks 0 and {rank} were given different {what}")))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::error::Result;
 use super::mean::Mean;
 use super::rounds::{Cursor, Selection, Span};
 use super::touched::{TouchedRows, UnionMemory};
+use super::wire::{Format, Narrow};
 use emb_comm::Collective;
 use emb_kernels::{Backend, RowTransfer, TableSpec};
 use emb_optim::{Extent, ReplicaSync as Merge, fold_history};
@@ -27,6 +28,11 @@ pub(super) struct Averaging {
     /// The same, averaged.
     whole: Vec<f32>,
     mean: Mean,
+    /// How weights travel.
+    narrow: Narrow,
+    /// Weights and state of the rows at hand, and their means.
+    weights: [Vec<f32>; 2],
+    state: [Vec<f32>; 2],
     /// Squares of all replicas, of one row.
     total: Vec<f32>,
 }
@@ -82,10 +88,62 @@ impl Averaging {
         let mut cursor = Cursor::default();
         while cursor.next_round(&self.selections, &mut self.round) {
             self.read(backend, tables)?;
-            self.mean.over(replicas, &self.mine, &mut self.whole)?;
+            if self.narrow.is_exact() {
+                self.mean.over(replicas, &self.mine, &mut self.whole)?;
+            } else {
+                self.split::<B>(tables);
+                self.mean.over_narrow(replicas, &mut self.narrow, &mut self.weights)?;
+                let [mine, whole] = &mut self.state;
+                self.mean.over(replicas, mine, whole)?;
+                self.join::<B>(tables);
+            }
             self.write(backend, tables, replicas.world())?;
         }
         Ok(())
+    }
+
+    /// How weights travel from now on.
+    pub(super) fn set(&mut self, format: Format) {
+        self.narrow.set(format);
+    }
+
+    /// Puts weights and state of the rows at hand apart.
+    fn split<B: Backend>(&mut self, tables: &B::Tables) {
+        let Self { selections, round, mine, weights: [weights, _], state: [state, _], .. } = self;
+        weights.clear();
+        state.clear();
+        let mut rest = &mine[..];
+        for span in &*round {
+            let Selection { table, elements, .. } = selections[span.selection];
+            let (rows, after) = rest.split_at(span.rows * elements);
+            rest = after;
+            let dim = B::specs(tables)[table].dim;
+            for row in rows.chunks_exact(elements) {
+                weights.extend_from_slice(&row[..dim]);
+                state.extend_from_slice(&row[dim..]);
+            }
+        }
+    }
+
+    /// Puts the means of weights and state together.
+    fn join<B: Backend>(&mut self, tables: &B::Tables) {
+        let Self { selections, round, mine, whole, .. } = self;
+        let (mut weights, mut state) = (&self.weights[1][..], &self.state[1][..]);
+        whole.resize(mine.len(), 0.0);
+        let mut rest = &mut whole[..];
+        for span in &*round {
+            let Selection { table, elements, .. } = selections[span.selection];
+            let (rows, after) = std::mem::take(&mut rest).split_at_mut(span.rows * elements);
+            rest = after;
+            let dim = B::specs(tables)[table].dim;
+            for row in rows.chunks_exact_mut(elements) {
+                let (own, more) = weights.split_at(dim);
+                row[..dim].copy_from_slice(own);
+                let (slots, others) = state.split_at(elements - dim);
+                row[dim..].copy_from_slice(slots);
+                (weights, state) = (more, others);
+            }
+        }
     }
 
     fn read<B: Backend>(&mut self, backend: &mut B, tables: &mut B::Tables) -> Result<()> {

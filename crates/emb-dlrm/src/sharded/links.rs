@@ -3,15 +3,17 @@
 use super::error::Result;
 use super::layout::Members;
 use super::no_set;
-use super::wire::IdWire;
+use super::wire::{Carrier, IdWire};
 use emb_comm::{Collective, Meters};
-use emb_shard::{NodeSplit, Plan, Rank};
+use emb_shard::{NodeSplit, Plan, Rank, TableId};
 
 /// This rank's ends of the sets of an exchange.
 #[derive(Debug)]
 pub(super) struct Links<C> {
     /// How ids travel.
     pub(super) ids: IdWire,
+    /// How rows and gradients travel.
+    pub(super) carrier: Carrier,
     /// The group that this rank works in; `None` for groups of one.
     pub(super) group: Option<C>,
     /// The ranks of the group on this node, where the exchange works by nodes.
@@ -39,12 +41,18 @@ impl<C: Collective> Links<C> {
         }
         let many = mesh.group_ranks() > 1;
         let group = if many { Some(split(group.get(), position.get())?) } else { None };
-        Ok(Self { ids: IdWire::default(), group, node, rail })
+        let name = |&(table, _): &(TableId, usize)| {
+            plan.placed().as_slice()[table.get() as usize].table.clone()
+        };
+        let carrier = Carrier::new(members.tiers.iter().map(name).collect());
+        Ok(Self { ids: IdWire::default(), carrier, group, node, rail })
     }
 
-    /// The ranks of the group on this node, and those of its rail.
-    pub(super) fn by_node(&mut self) -> Result<(&mut C, &mut C)> {
-        self.node.as_mut().zip(self.rail.as_mut()).ok_or_else(no_set)
+    /// The ranks of the group on this node, those of its rail, and what carries rows among them.
+    pub(super) fn by_node(&mut self) -> Result<(&mut C, &mut C, &mut Carrier)> {
+        let sets = self.node.as_mut().zip(self.rail.as_mut());
+        let (node, rail) = sets.ok_or_else(no_set)?;
+        Ok((node, rail, &mut self.carrier))
     }
 
     /// What they cost this rank so far.

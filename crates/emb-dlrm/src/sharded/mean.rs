@@ -1,6 +1,7 @@
 //! The mean of values over replicas: [`Mean`].
 
 use super::error::Result;
+use super::wire::Narrow;
 use emb_comm::Collective;
 
 /// Memory of a mean.
@@ -33,6 +34,40 @@ impl Mean {
             2 => self.of_two(replicas, mine, whole),
             world => self.of_shares(replicas, world, mine, whole),
         }
+    }
+
+    /// The same of values that travel in 16 bits, `mine` in `values[0]` and the mean in `values[1]`:
+    /// of what was on the wire, so that all replicas have the same.
+    pub(super) fn over_narrow<C: Collective>(
+        &mut self,
+        replicas: &mut C,
+        narrow: &mut Narrow,
+        [mine, whole]: &mut [Vec<f32>; 2],
+    ) -> Result<()> {
+        let (world, rank) = (replicas.world(), replicas.rank());
+        whole.resize(mine.len(), 0.0);
+        let Self { sent, received, shares, averaged } = self;
+        sent.clear();
+        received.clear();
+        if world == 2 {
+            sent.resize(2, mine.len());
+            shares.resize(2 * mine.len(), 0.0);
+            narrow.all_gather(replicas, mine, (shares, sent))?;
+            let (first, second) = shares.split_at(mine.len());
+            let pairs = whole.iter_mut().zip(first).zip(second);
+            pairs.for_each(|((mean, &a), &b)| *mean = mean_of_two(a, b));
+            return Ok(());
+        }
+        let start = |m: usize| mine.len() / world * m + m.min(mine.len() % world);
+        sent.extend((0..world).map(|m| start(m + 1) - start(m)));
+        let share = sent[rank];
+        received.resize(world, share);
+        shares.resize(share * world, 0.0);
+        narrow.all_to_all(replicas, (mine, sent), (shares, received))?;
+        averaged.resize(share, 0.0);
+        let blocks = averaged.chunks_mut(BLOCK).enumerate();
+        blocks.for_each(|(block, mean)| mean_of(shares, share, block * BLOCK, mean));
+        Ok(narrow.all_gather(replicas, averaged, (whole, sent))?)
     }
 
     /// Each tells the other all: as many bytes as in shares.

@@ -61,7 +61,7 @@ pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
-pub use wire::IdWire;
+pub use wire::{IdWire, Wires};
 
 use beside::Beside;
 pub(crate) use check::check;
@@ -198,6 +198,23 @@ impl<B: Backend, C: Collective> ShardedEmbeddings<B, C> {
     /// before the same step; results do not change.
     pub fn set_id_wire(&mut self, ids: IdWire) {
         self.classes.iter_mut().for_each(|class| class.links.ids = ids);
+    }
+
+    /// How rows, sums, gradients and weights travel from now on, unchanged at first. Every rank calls
+    /// it with the same, before the same step: one collective.
+    ///
+    /// # Errors
+    /// A format that can't be had for what it is for; ranks that were given others.
+    pub fn set_wires(&mut self, wires: Wires) -> Result<()> {
+        wires.check()?;
+        agree::same(&mut self.everyone, &wires, "wire formats")?;
+        self.bring_back()?;
+        for class in &mut self.classes {
+            class.links.carrier.set(wires);
+            class.stored.averaging.set(wires.averaged());
+            class.stored.summed.set(wires.summed());
+        }
+        Ok(())
     }
 
     /// The features and their columns in the output, as in one process.

@@ -3,6 +3,7 @@
 use super::error::Result;
 use super::memory::{Grown, ListMemory};
 use super::stored::StoredShards;
+use super::wire::{Format, Narrow};
 use emb_comm::{Collective, Meter};
 use emb_kernels::{Backend, FeatureMap, Gradients, JaggedView, Mat, RowGradients, TableSpec};
 use emb_optim::Rule;
@@ -31,6 +32,8 @@ pub(super) struct SummedReplicas<B: Backend> {
     parts: Vec<Part>,
     /// Rows of one part that each replica touched.
     counts: Vec<u64>,
+    /// How gradients travel.
+    narrow: Narrow,
     scatter: Scatter,
     gathered: Gathered,
     dense: Dense,
@@ -54,6 +57,7 @@ impl<B: Backend> SummedReplicas<B> {
             table,
             rows: spec.rows as usize,
             dim: spec.dim,
+            element_bytes: 4,
             way: Way::default(),
             touched: 0,
             overlap: Overlap::default(),
@@ -63,6 +67,7 @@ impl<B: Backend> SummedReplicas<B> {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             parts: summed.map(part).collect(),
             counts: Vec::new(),
+            narrow: Narrow::default(),
             scatter: Scatter::default(),
             gathered: Gathered::default(),
             dense: Dense::default(),
@@ -77,6 +82,13 @@ impl<B: Backend> SummedReplicas<B> {
         }
     }
 
+    /// How gradients travel from now on.
+    pub(super) fn set(&mut self, format: Format) {
+        self.narrow.set(format);
+        let bytes = if format.is_exact() { 4 } else { 2 };
+        self.parts.iter_mut().for_each(|part| part.element_bytes = bytes);
+    }
+
     /// Lists the rows that any replica touched with their gradients, table by table: two to eight
     /// collectives. `way` chooses for a part of which each replica touched so many rows.
     fn bring<C: Collective>(
@@ -85,7 +97,7 @@ impl<B: Backend> SummedReplicas<B> {
         touched: &RowGradients,
         way: impl Fn(&Part, &[u64]) -> Way,
     ) -> Result<()> {
-        let Self { parts, counts, scatter, gathered, dense, .. } = self;
+        let Self { parts, counts, narrow, scatter, gathered, dense, .. } = self;
         gathered.tell_counts(replicas, parts, touched)?;
         for p in 0..parts.len() {
             gathered.touched(p, parts.len(), counts);
@@ -93,9 +105,9 @@ impl<B: Backend> SummedReplicas<B> {
             parts[p].touched = counts.iter().sum();
         }
         // Replicas chose the same ways.
-        scatter.send(replicas, parts, touched)?;
-        gathered.tell(replicas, parts, touched, scatter)?;
-        dense.sum(replicas, parts, touched)?;
+        scatter.send(replicas, parts, touched, narrow)?;
+        gathered.tell(replicas, parts, touched, scatter, narrow)?;
+        dense.sum(replicas, parts, touched, narrow)?;
         self.arrange(touched);
         Ok(())
     }

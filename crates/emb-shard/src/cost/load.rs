@@ -7,8 +7,10 @@ use std::ops::AddAssign;
 pub(super) struct Channel {
     /// From each peer to the owner: ids and lengths.
     pub(super) ids: f64,
-    /// From the owner to each peer, sums or rows; as many gradients come back.
+    /// From the owner to each peer: sums or rows.
     pub(super) outputs: f64,
+    /// From each peer to the owner: their gradients.
+    pub(super) gradients: f64,
 }
 
 /// All that the shards of one position of a group ask for in a step.
@@ -40,7 +42,11 @@ pub(super) struct Load {
 
 impl Channel {
     fn times(self, factor: f64) -> Self {
-        Self { ids: self.ids * factor, outputs: self.outputs * factor }
+        Self {
+            ids: self.ids * factor,
+            outputs: self.outputs * factor,
+            gradients: self.gradients * factor,
+        }
     }
 }
 
@@ -48,6 +54,7 @@ impl AddAssign for Channel {
     fn add_assign(&mut self, other: Self) {
         self.ids += other.ids;
         self.outputs += other.outputs;
+        self.gradients += other.gradients;
     }
 }
 

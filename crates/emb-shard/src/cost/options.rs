@@ -39,7 +39,8 @@ pub enum ReplicaWay {
     #[default]
     Rings,
     /// Each of `m` replicas averages its `1/m` of the values, which all others send to it, and
-    /// hands it out to all others, as `emb train` does. Values travel in 32 bits.
+    /// hands it out to all others, as `emb train` does. Weights, and gradients that replicas sum,
+    /// travel as the workload says ([`synced`](crate::Workload::synced)), all else in 32 bits.
     Direct,
 }
 

@@ -121,26 +121,26 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
         let (own, each) = (&placed.loads.positions[position], &placed.loads.each);
         parts.lookup += (own.lookup + each.lookup) / memory;
         parts.update += (own.update + each.update) / memory;
-        let (ids, outputs) = exchange(ledger, placed, place, own, bytes);
+        let [ids, outputs, gradients] = exchange(ledger, placed, place, own, bytes);
         parts.id_exchange += ids;
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
-        parts.backward_exchange += outputs + statistics(ledger, placed, place, bytes);
+        parts.backward_exchange += gradients + statistics(ledger, placed, place, bytes);
         parts.replica_sync += sync(ledger, placed, place, own);
     }
     parts
 }
 
-/// Seconds of the exchange of ids and of outputs over one mesh.
+/// Seconds of the exchange of ids, of outputs and of their gradients over one mesh.
 fn exchange(
     ledger: &Ledger<'_>,
     placed: &Placed,
     place: usize,
     own: &Load,
     bytes: fn(Traffic) -> f64,
-) -> (f64, f64) {
+) -> [f64; 3] {
     let topology = ledger.topology;
-    let (mut ids, mut outputs) = (0.0, 0.0);
+    let (mut ids, mut outputs, mut gradients) = (0.0, 0.0, 0.0);
     for (scope, runs) in placed.collectives.used() {
         let channel = scope.channel(own);
         let (mut latency, mut talks) = (0.0, false);
@@ -148,6 +148,7 @@ fn exchange(
             let volume = placed.volumes.of(&placed.shape, scope, level, place, channel);
             ids += seconds(ledger, level, volume.ids, bytes);
             outputs += seconds(ledger, level, volume.outputs, bytes);
+            gradients += seconds(ledger, level, volume.gradients, bytes);
             if volume.ids.peers > 0 {
                 (latency, talks) = (topology.levels()[level].latency(), true);
             }
@@ -155,9 +156,10 @@ fn exchange(
         if talks {
             ids += runs.ids * latency;
             outputs += runs.outputs * latency;
+            gradients += runs.outputs * latency;
         }
     }
-    (ids, outputs)
+    [ids, outputs, gradients]
 }
 
 /// Seconds in which owners of columns tell each other statistics of rows.
@@ -199,11 +201,10 @@ fn exchanged(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
             let counts = runs.counts * f64::from(ledger.model.options.count_bytes);
             let own = scope.channel(&placed.loads.positions[position]);
             let volume = placed.volumes.of(&placed.shape, scope, level, place, own);
-            let both = volume.outputs.sent
-                + volume.outputs.received
-                + counts * f64::from(volume.ids.peers);
-            bytes.sent += volume.ids.sent + both;
-            bytes.received += volume.ids.received + both;
+            let counts = counts * f64::from(volume.ids.peers);
+            let (outputs, gradients) = (volume.outputs, volume.gradients);
+            bytes.sent += volume.ids.sent + (outputs.sent + gradients.received + counts);
+            bytes.received += volume.ids.received + (outputs.received + gradients.sent + counts);
         }
         if placed.collectives.statistics > 0.0 {
             let told = placed.loads.statistics.of(&placed.shape, level, place);

@@ -172,34 +172,35 @@ impl Adding<'_> {
         // Of the list of rows that a peer asks for.
         let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
+        let back = self.workload.gradients().row_bytes(width) as f64;
+        let channel = |ids, rows| Channel { ids, outputs: rows * sent, gradients: rows * back };
         let mut load = self.stored(width, rows, asked);
         // Ids that arrive at the owner, and the rows or sums that leave it.
         let (ids, outputs) = match self.tier.exchange {
             Exchange::Local => (asked.lookups, asked.bags),
             Exchange::Reduce { over: Path::Flat } => {
-                let outputs = asked.bags * sent;
-                load.flat = Channel { ids: asked.lookups * id + lengths, outputs };
+                load.flat = channel(asked.lookups * id + lengths, asked.bags);
                 (group * asked.lookups, group * asked.bags)
             }
             Exchange::Reduce { over: Path::Hierarchical } => {
-                load.flat = Channel { ids: asked.lookups * id + lengths, outputs: 0.0 };
-                load.node.outputs = f64::from(self.shape.parts()) * asked.bags * sent;
+                load.flat = channel(asked.lookups * id + lengths, 0.0);
+                load.node = channel(0.0, f64::from(self.shape.parts()) * asked.bags);
                 (group * asked.lookups, group * asked.bags)
             }
             Exchange::Unique { per: Per::Rank } => {
                 let ids = asked.of_rank * id + length;
-                load.flat = Channel { ids, outputs: asked.of_rank * sent };
+                load.flat = channel(ids, asked.of_rank);
                 (group * asked.of_rank, group * asked.of_rank)
             }
             Exchange::Unique { per: Per::Node } => {
                 let ids = asked.of_node * id + length;
-                load.rail = Channel { ids, outputs: asked.of_node * sent };
+                load.rail = channel(ids, asked.of_node);
                 let nodes = f64::from(self.shape.parts());
                 (nodes * asked.of_node, nodes * asked.of_node)
             }
             Exchange::Rows => {
                 let ids = asked.lookups * id + length;
-                load.flat = Channel { ids, outputs: asked.lookups * sent };
+                load.flat = channel(ids, asked.lookups);
                 (group * asked.lookups, group * asked.lookups)
             }
         };
@@ -220,7 +221,7 @@ impl Adding<'_> {
         let averaged_row = state_row
             + match self.options.replica_way {
                 ReplicaWay::Rings => weight_row,
-                ReplicaWay::Direct => width as f64 * 4.0,
+                ReplicaWay::Direct => self.workload.synced().row_bytes(width) as f64,
             };
         let synced = self.synced(width, rows, asked, averaged_row);
         Load {
@@ -248,9 +249,11 @@ impl Adding<'_> {
         nodes.sort_unstable();
         nodes.dedup();
         let outputs = bags * self.workload.outputs().row_bytes(width) as f64 * self.sign;
+        let gradients = bags * self.workload.gradients().row_bytes(width) as f64 * self.sign;
         for node in nodes {
             for load in &mut loads.positions[node_range(node, part)] {
                 load.rail.outputs += outputs;
+                load.rail.gradients += gradients;
             }
         }
     }
@@ -273,9 +276,11 @@ impl Adding<'_> {
         let id = f64::from(self.workload.ids().bytes());
         let length = f64::from(self.options.count_bytes);
         let sent = self.workload.outputs().row_bytes(width) as f64;
+        let back = self.workload.gradients().row_bytes(width) as f64;
         for node in loads.positions.chunks_mut(part as usize) {
             for (load, &(rows, lists)) in node.iter_mut().zip(&by_rail) {
-                load.node += Channel { ids: rows * id + lists * length, outputs: rows * sent };
+                let ids = rows * id + lists * length;
+                load.node += Channel { ids, outputs: rows * sent, gradients: rows * back };
             }
         }
     }
@@ -284,6 +289,7 @@ impl Adding<'_> {
     pub(super) fn arrived(&self, width: usize, demand: Demand) -> Load {
         let row = width as f64 * 4.0;
         let sent = self.workload.outputs().row_bytes(width) as f64;
+        let back = self.workload.gradients().row_bytes(width) as f64;
         let rows = match self.tier.exchange {
             Exchange::Rows => demand.lookups,
             _ => demand.of_rank,
@@ -295,7 +301,7 @@ impl Adding<'_> {
         };
         Load {
             lookup: demand.lookups * sent + demand.bags * row,
-            update: sorted + demand.lookups * row + rows * sent,
+            update: sorted + demand.lookups * row + rows * back,
             ..Load::default()
         }
     }

@@ -1,6 +1,6 @@
 //! What a shard's replicas tell each other to be equal: [`Synced`].
 
-use super::GradientSum;
+use super::{GradientSum, ReplicaWay};
 use super::shard::{Adding, Asked};
 use crate::ReplicaSync;
 
@@ -43,7 +43,11 @@ impl Adding<'_> {
                 }
             }
             ReplicaSync::Gradients => {
-                let sent = self.workload.outputs().row_bytes(width) as f64;
+                let of = match self.options.replica_way {
+                    ReplicaWay::Rings => self.workload.gradients(),
+                    ReplicaWay::Direct => self.workload.synced(),
+                };
+                let sent = of.row_bytes(width) as f64;
                 self.summed(rows as f64, asked, id, sent)
             }
             ReplicaSync::FullyShardedReplicas => {

@@ -152,7 +152,8 @@ impl Ledger<'_> {
         };
         for (reach, scope) in rates.scopes.iter().zip(SCOPES) {
             let channel: Channel = scope.channel(&total);
-            let (ids, outputs) = (channel.ids / group, 2.0 * channel.outputs / group);
+            let (ids, outputs) =
+                (channel.ids / group, (channel.outputs + channel.gradients) / group);
             typical.ids += ids * reach.seconds;
             typical.rest += outputs * reach.seconds;
             typical.inter_node += (ids + outputs) * reach.outside;
@@ -198,15 +199,18 @@ impl Ledger<'_> {
             adding.shard(width, rows, Asked::of(demand, &part)).times(row_parts * blocks);
         let group = f64::from(cut.mesh.group_ranks());
         let sent = workload.outputs().row_bytes(width) as f64;
+        let back = workload.gradients().row_bytes(width) as f64;
         match cut.exchange {
             Exchange::Reduce { over: Path::Hierarchical } => {
                 let sums = f64::from(cut.nodes) * f64::from(shape.part);
                 total.rail.outputs += demand.bags * sent * blocks * sums;
+                total.rail.gradients += demand.bags * back * blocks * sums;
             }
             Exchange::Unique { per: Per::Node } => {
                 let id = f64::from(workload.ids().bytes());
                 let rows = demand.of_rank * blocks * f64::from(shape.parts());
-                total.node += Channel { ids: rows * id, outputs: rows * sent };
+                total.node +=
+                    Channel { ids: rows * id, outputs: rows * sent, gradients: rows * back };
                 total += adding.arrived(width, demand).times(blocks * group);
             }
             Exchange::Unique { per: Per::Rank } | Exchange::Rows => {

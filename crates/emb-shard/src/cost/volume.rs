@@ -30,6 +30,7 @@ struct Sums {
     /// `[S + 1]`
     ids: Vec<f64>,
     outputs: Vec<f64>,
+    gradients: Vec<f64>,
 }
 
 /// The loads of a group, ready to be asked for any rank.
@@ -51,11 +52,13 @@ pub(super) enum Scope {
 
 pub(super) const SCOPES: [Scope; 3] = [Scope::Flat, Scope::Node, Scope::Rail];
 
-/// One scope of one rank over one level: ids go to owners, outputs come from them.
+/// One scope of one rank over one level: ids go to owners, outputs come from them. Gradients go the
+/// way of ids, and are counted the way of outputs: what is sent here is received then.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Volume {
     pub(super) ids: Traffic,
     pub(super) outputs: Traffic,
+    pub(super) gradients: Traffic,
 }
 
 impl Scope {
@@ -72,14 +75,18 @@ impl Sums {
     fn fill(&mut self, channels: impl Iterator<Item = Channel>) {
         self.ids.clear();
         self.outputs.clear();
+        self.gradients.clear();
         self.ids.push(0.0);
         self.outputs.push(0.0);
-        let (mut ids, mut outputs) = (0.0, 0.0);
+        self.gradients.push(0.0);
+        let (mut ids, mut outputs, mut gradients) = (0.0, 0.0, 0.0);
         for channel in channels {
             ids += channel.ids;
             outputs += channel.outputs;
+            gradients += channel.gradients;
             self.ids.push(ids);
             self.outputs.push(outputs);
+            self.gradients.push(gradients);
         }
     }
 
@@ -88,6 +95,7 @@ impl Sums {
         Channel {
             ids: self.ids[end] - self.ids[start],
             outputs: self.outputs[end] - self.outputs[start],
+            gradients: self.gradients[end] - self.gradients[start],
         }
     }
 }
@@ -132,10 +140,12 @@ impl Volumes {
         let others = Channel {
             ids: (all.ids - inside.ids).max(0.0),
             outputs: (all.outputs - inside.outputs).max(0.0),
+            gradients: (all.gradients - inside.gradients).max(0.0),
         };
         Volume {
             ids: Traffic { sent: others.ids, received: own.ids * many, peers },
             outputs: Traffic { sent: own.outputs * many, received: others.outputs, peers },
+            gradients: Traffic { sent: own.gradients * many, received: others.gradients, peers },
         }
     }
 
@@ -149,8 +159,10 @@ impl Volumes {
     ) -> f64 {
         let run = run_of_scope(shape, scope, place);
         let (all, ranks) = (self.sums(scope).of(run), f64::from(run.count()));
-        // Ids as sent and as received; sums and, in the same shape, their gradients.
-        all.ids + own.ids * ranks + 2.0 * (all.outputs + own.outputs * ranks)
+        // All of it as sent and as received.
+        let outputs = all.outputs + own.outputs * ranks;
+        let gradients = all.gradients + own.gradients * ranks;
+        all.ids + own.ids * ranks + (outputs + gradients)
     }
 
     fn sums(&self, scope: Scope) -> &Sums {

@@ -115,9 +115,20 @@ impl Workload {
         self.spec.ids
     }
 
-    /// Type of rows, pooled sums and their gradients on the wire.
+    /// Type of rows and pooled sums on the wire.
     pub fn outputs(&self) -> ValueType {
         self.spec.outputs
+    }
+
+    /// Type of their gradients on the wire.
+    pub fn gradients(&self) -> ValueType {
+        self.spec.gradients.unwrap_or(self.spec.outputs)
+    }
+
+    /// Type of weights that replicas send each other directly to average them, and of gradients to
+    /// sum them.
+    pub fn synced(&self) -> ValueType {
+        self.spec.synced
     }
 
     /// Bytes of the length of a bag on the wire; 0 where they are not counted.
@@ -154,14 +165,30 @@ fn fault(spec: &WorkloadSpec) -> Option<String> {
     if let Batch::Global(0) | Batch::PerRank(0) = spec.batch {
         return Some("a batch of 0 samples: must be at least 1".into());
     }
-    if spec.rows == ValueType::Int8Rowwise {
-        return Some("rows of int8_rowwise: weights are stored as f32, f16 or bf16".into());
+    for (what, value) in [("rows", spec.rows), ("synced", spec.synced)] {
+        if !value.is_stored() {
+            let name = serde_name(value);
+            return Some(format!("{what} of {name}: weights are stored as f32, f16 or bf16"));
+        }
     }
     let (DenseTime::SecondsPerSample(value) | DenseTime::FlopsPerSample(value)) = spec.dense;
     if !(value.is_finite() && value >= 0.0) {
         return Some(format!("a dense model of {value} a sample: must be finite and at least 0"));
     }
     None
+}
+
+/// As files have it.
+fn serde_name(value: ValueType) -> &'static str {
+    match value {
+        ValueType::F32 => "f32",
+        ValueType::F16 => "f16",
+        ValueType::Bf16 => "bf16",
+        ValueType::Int8Rowwise => "int8_rowwise",
+        ValueType::Fp8E4m3 => "fp8_e4m3",
+        ValueType::Fp8E5m2 => "fp8_e5m2",
+        ValueType::Int4 => "int4",
+    }
 }
 
 impl TryFrom<WorkloadSpec> for Workload {

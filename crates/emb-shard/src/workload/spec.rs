@@ -41,9 +41,16 @@ pub struct WorkloadSpec {
     /// lengths are not counted, as in the published figures of `EMBark`.
     #[serde(default = "length_bytes")]
     pub length_bytes: u8,
-    /// Type of rows, pooled sums and their gradients on the wire.
+    /// Type of rows and pooled sums on the wire.
     #[serde(default)]
     pub outputs: ValueType,
+    /// Type of their gradients on the wire; `None` for that of `outputs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<ValueType>,
+    /// Type of weights that replicas send each other directly to average them, and of gradients to
+    /// sum them: `f32`, `f16` or `bf16`. Optimizer state travels unchanged.
+    #[serde(default, skip_serializing_if = "is_f32")]
+    pub synced: ValueType,
     /// Optimizer state of every table.
     #[serde(default)]
     pub state: StateBytes,
@@ -92,6 +99,10 @@ fn one() -> f64 {
     1.0
 }
 
+fn is_f32(value: &ValueType) -> bool {
+    *value == ValueType::F32
+}
+
 /// As `emb train` sends them: in 64 bits.
 fn length_bytes() -> u8 {
     8
@@ -108,6 +119,8 @@ impl WorkloadSpec {
             ids: IdType::default(),
             length_bytes: length_bytes(),
             outputs: ValueType::default(),
+            gradients: None,
+            synced: ValueType::default(),
             state: StateBytes::default(),
             dense: DenseTime::default(),
             dense_model: DenseModel::default(),

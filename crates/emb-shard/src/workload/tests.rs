@@ -112,6 +112,9 @@ fn types_have_their_bytes_and_dense_time_its_seconds() {
     assert_eq!(ValueType::F32.row_bytes(10), 40);
     assert_eq!(ValueType::Bf16.row_bytes(10), 20);
     assert_eq!(ValueType::Int8Rowwise.row_bytes(10), 18);
+    assert_eq!(ValueType::Fp8E5m2.row_bytes(10), 14);
+    // Half a byte each, and 4 bytes for every 32 of them.
+    assert_eq!([1, 32, 33, 128].map(|dim| ValueType::Int4.row_bytes(dim)), [5, 20, 25, 80]);
     assert_eq!(ValueType::F32.row_bytes(usize::MAX), u64::MAX);
     assert_eq!((IdType::I32.bytes(), IdType::I64.bytes()), (4, 8));
     assert_eq!(DenseTime::SecondsPerSample(0.5).seconds_of(3.0, 1e9), 1.5);
@@ -150,6 +153,7 @@ fn impossible_workloads_are_refused_by_name() {
         assert!(refused(|w| w.batch = batch).contains("a batch of 0 samples"));
     }
     assert!(refused(|w| w.rows = ValueType::Int8Rowwise).contains("stored as f32, f16 or bf16"));
+    assert!(refused(|w| w.synced = ValueType::Fp8E4m3).contains("synced of fp8_e4m3"));
     for value in [-1.0, f64::NAN, f64::INFINITY] {
         for dense in [DenseTime::SecondsPerSample(value), DenseTime::FlopsPerSample(value)] {
             assert!(refused(|w| w.dense = dense).contains("must be finite and at least 0"));

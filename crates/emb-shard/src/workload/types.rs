@@ -57,25 +57,44 @@ pub enum ValueType {
     Bf16,
     /// 1 byte, and 8 bytes of scale and bias a row; on the wire only.
     Int8Rowwise,
+    /// 1 byte, and 4 bytes of scale a row; on the wire only.
+    #[serde(rename = "fp8_e4m3")]
+    Fp8E4m3,
+    /// The same.
+    #[serde(rename = "fp8_e5m2")]
+    Fp8E5m2,
+    /// Half a byte, and 4 bytes of scale and bias for every 32 columns of a row or fewer; on the
+    /// wire only.
+    Int4,
 }
 
+/// Columns that share a scale in [`ValueType::Int4`].
+const GROUP: usize = 32;
+
 impl ValueType {
-    /// Bytes of one value.
+    /// Bytes of one value; half a byte counts as one.
     pub const fn bytes(self) -> u8 {
         match self {
             Self::F32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::Int8Rowwise => 1,
+            Self::Int8Rowwise | Self::Fp8E4m3 | Self::Fp8E5m2 | Self::Int4 => 1,
         }
+    }
+
+    /// Whether weights are stored in it; other types are for the wire alone.
+    pub const fn is_stored(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::Bf16)
     }
 
     /// Bytes of a row of `dim` values; the largest 64-bit number where they are more.
     pub const fn row_bytes(self, dim: usize) -> u64 {
-        let suffix = match self {
-            Self::Int8Rowwise => 8,
-            _ => 0,
+        let (values, suffix) = match self {
+            Self::Int8Rowwise => (dim, 8),
+            Self::Fp8E4m3 | Self::Fp8E5m2 => (dim, 4),
+            Self::Int4 => (dim.div_ceil(2), 4 * dim.div_ceil(GROUP) as u64),
+            Self::F32 | Self::F16 | Self::Bf16 => (dim, 0),
         };
-        (dim as u64).saturating_mul(self.bytes() as u64).saturating_add(suffix)
+        (values as u64).saturating_mul(self.bytes() as u64).saturating_add(suffix)
     }
 }
 

@@ -12,6 +12,7 @@ use super::links::Links;
 use super::memory::Grown;
 use super::staged::Staged;
 use super::trip::Arrived;
+use super::wire::Side;
 use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, Gradients, Mat};
 use exchange::ExchangeMemory;
@@ -151,17 +152,28 @@ impl<B: Backend> BagsWay<B> {
                 Direction::ToOwners => nodes.send_gradients(links, sums, batch, samples, received),
             };
         }
-        let Some(group) = &mut links.group else {
+        let Links { group: Some(group), carrier, .. } = links else {
             std::mem::swap(sums, received);
             return Ok(());
         };
         count(sample_counts, samples, owner_counts, batch, owned, *position);
-        let (send, recv) = match direction {
-            Direction::ToSamples => (sample_counts, owner_counts),
-            Direction::ToOwners => (owner_counts, sample_counts),
-        };
-        received.resize(recv.iter().sum(), 0.0);
-        Ok(group.all_to_all_v::<f32>(sums, send, received, recv)?)
+        let own = &owned[*position];
+        let of_samples = samples.iter().map(|&samples| own.parcel(samples));
+        let of_owners = owned.iter().map(|owned| owned.parcel(batch));
+        match direction {
+            Direction::ToSamples => {
+                received.resize(owner_counts.iter().sum(), 0.0);
+                let send = Side::new(sums, sample_counts, of_samples);
+                let recv = Side::new(received, owner_counts, of_owners);
+                carrier.carry(group, carrier.forward, send, recv)
+            }
+            Direction::ToOwners => {
+                received.resize(sample_counts.iter().sum(), 0.0);
+                let send = Side::new(sums, owner_counts, of_owners);
+                let recv = Side::new(received, sample_counts, of_samples);
+                carrier.carry(group, carrier.backward, send, recv)
+            }
+        }
     }
 }
 

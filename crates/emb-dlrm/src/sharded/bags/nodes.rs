@@ -12,6 +12,7 @@
 use super::portions::Owned;
 use crate::sharded::error::Result;
 use crate::sharded::links::Links;
+use crate::sharded::wire::{Parcel, Side};
 use emb_comm::Collective;
 use emb_kernels::host::add;
 
@@ -24,6 +25,8 @@ pub(super) struct Nodes {
     moves: Vec<Vec<Move>>,
     /// Columns of each owner of this node.
     widths: Vec<usize>,
+    /// What they are.
+    owners: Vec<Owned>,
     /// Ranks of a group on a node.
     part: usize,
     /// This rank's node, and its index there.
@@ -66,6 +69,7 @@ impl Nodes {
             sources,
             moves: own,
             widths: owners.iter().map(|owned| owned.width).collect(),
+            owners: owners.to_vec(),
             part,
             node,
             index,
@@ -87,46 +91,52 @@ impl Nodes {
         samples: &[usize],
         received: &mut Vec<f32>,
     ) -> Result<()> {
-        let (node, rail) = links.by_node()?;
+        let (node, rail, carrier) = links.by_node()?;
         let width = self.widths[self.index];
         self.packed.clear();
         by_index(self.part, samples, width, |range| self.packed.extend_from_slice(&sums[range]));
         self.count_in_node(samples);
         self.unpacked.resize(self.counts.iter().sum(), 0.0);
-        node.all_to_all_v::<f32>(
-            &self.packed,
-            &self.send_counts,
-            &mut self.unpacked,
-            &self.counts,
-        )?;
+        let Self { owners, packed, unpacked, send_counts, counts, index, .. } = self;
+        let (to, from) = parcels_in_node(owners, *index, samples);
+        let send = Side::new(packed, send_counts, to);
+        let recv = Side::new(unpacked, counts, from);
+        carrier.carry(node, carrier.forward, send, recv)?;
         self.add_up(samples);
         self.count_on_rail(batch, samples);
         received.resize(self.counts.iter().sum(), 0.0);
-        Ok(rail.all_to_all_v::<f32>(&self.merged, &self.send_counts, received, &self.counts)?)
+        let Self { sources, merged, send_counts, counts, part, node: number, index, .. } = self;
+        let (to, from) = parcels_on_rail((sources, *number), (*part, *index), samples, batch);
+        let send = Side::new(merged, send_counts, to);
+        let recv = Side::new(received, counts, from);
+        carrier.carry(rail, carrier.forward, send, recv)
     }
 
     /// From `[batch, columns]` of each node to `[samples of the group, columns of this owner]`.
     pub(super) fn send_gradients<C: Collective>(
         &mut self,
         links: &mut Links<C>,
-        parts: &[f32],
+        parts: &mut [f32],
         batch: usize,
         samples: &[usize],
         received: &mut Vec<f32>,
     ) -> Result<()> {
-        let (node, rail) = links.by_node()?;
+        let (node, rail, carrier) = links.by_node()?;
         self.count_on_rail(batch, samples);
         self.merged.resize(self.send_counts.iter().sum(), 0.0);
-        rail.all_to_all_v::<f32>(parts, &self.counts, &mut self.merged, &self.send_counts)?;
+        let Self { sources, merged, send_counts, counts, part, node: number, index, .. } = self;
+        let (to, from) = parcels_on_rail((sources, *number), (*part, *index), samples, batch);
+        let send = Side::new(parts, counts, from);
+        let recv = Side::new(merged, send_counts, to);
+        carrier.carry(rail, carrier.backward, send, recv)?;
         self.hand_out(samples);
         self.count_in_node(samples);
         self.packed.resize(self.send_counts.iter().sum(), 0.0);
-        node.all_to_all_v::<f32>(
-            &self.unpacked,
-            &self.counts,
-            &mut self.packed,
-            &self.send_counts,
-        )?;
+        let Self { owners, packed, unpacked, send_counts, counts, index, .. } = self;
+        let (to, from) = parcels_in_node(owners, *index, samples);
+        let send = Side::new(unpacked, counts, from);
+        let recv = Side::new(packed, send_counts, to);
+        carrier.carry(node, carrier.backward, send, recv)?;
         let width = self.widths[self.index];
         received.resize(self.packed.len(), 0.0);
         let mut rest = &self.packed[..];
@@ -199,6 +209,30 @@ impl Nodes {
             }
         }
     }
+}
+
+/// What a rank of a node sends to its ranks on the way to samples, and what it gets from them.
+fn parcels_in_node<'a>(
+    owners: &'a [Owned],
+    index: usize,
+    samples: &'a [usize],
+) -> (impl Iterator<Item = Parcel<'a>> + Clone, impl Iterator<Item = Parcel<'a>> + Clone) {
+    let part = owners.len();
+    let of = move |index: usize| samples.iter().skip(index).step_by(part).sum::<usize>();
+    let to = (0..part).map(move |other| owners[index].parcel(of(other)));
+    (to, owners.iter().map(move |owned| owned.parcel(of(index))))
+}
+
+/// What the rank of a node sends to those of its rail on the way to samples, and what it gets.
+fn parcels_on_rail<'a>(
+    (sources, node): (&'a [Owned], usize),
+    (part, index): (usize, usize),
+    samples: &'a [usize],
+    batch: usize,
+) -> (impl Iterator<Item = Parcel<'a>> + Clone, impl Iterator<Item = Parcel<'a>> + Clone) {
+    let rail = samples.iter().skip(index).step_by(part);
+    let to = rail.map(move |&samples| sources[node].parcel(samples));
+    (to, sources.iter().map(move |source| source.parcel(batch)))
 }
 
 /// Tells `each` the elements of the samples of the group, of `width` each, by index in the node and

@@ -1,6 +1,7 @@
 //! What each owner pools, and where its columns go: [`Portion`].
 
 use crate::sharded::layout::{Block, Layout};
+use crate::sharded::wire::{Kind, Parcel, merged};
 use emb_kernels::{Feature, FeatureMap, Pooling};
 
 /// One feature over one column block of a tier at one owner.
@@ -35,6 +36,9 @@ pub(super) struct Owned {
     pub(super) width: usize,
     /// The portions, those that lie side by side here and in the output as one.
     pub(super) runs: Vec<Portion>,
+    /// The portions as rows on the wire, and those of one width side by side as one.
+    by_tier: Vec<Kind>,
+    kinds: Vec<Kind>,
 }
 
 impl Owned {
@@ -46,6 +50,14 @@ impl Owned {
                 _ => self.runs.push(portion.clone()),
             }
         }
+        let kind = |portion: &Portion| Kind { rows: 1, dim: portion.width, tier: portion.block.0 };
+        self.by_tier = self.portions.iter().map(kind).collect();
+        self.kinds = merged(&self.by_tier);
+    }
+
+    /// The columns of so many samples.
+    pub(super) fn parcel(&self, samples: usize) -> Parcel<'_> {
+        Parcel { times: samples, kinds: &self.kinds, by_tier: &self.by_tier }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::error::Result;
 use super::list::RowList;
 use super::way::{Part, Way};
+use crate::sharded::wire::Narrow;
 use emb_comm::Collective;
 use emb_kernels::RowGradients;
 
@@ -10,7 +11,8 @@ use emb_kernels::RowGradients;
 ///
 /// It is the neutral element of addition (IEEE 754: `-0 + x` is `x`, bit by bit, and `-0 + -0` is
 /// `-0`), and the sum of a touched row is none: that begins with 0. So rows that nobody touched are
-/// told by it, and need no bit of their own.
+/// told by it, and need no bit of their own. Formats of 16 bits have it too; a row of negative
+/// gradients that are all too small for one counts as not touched.
 const UNTOUCHED: f32 = -0.0;
 
 /// Memory of sums of all rows.
@@ -27,6 +29,7 @@ impl Dense {
         replicas: &mut C,
         parts: &[Part],
         touched: &RowGradients,
+        narrow: &mut Narrow,
     ) -> Result<()> {
         let parts = parts.iter().filter(|part| part.way == Way::Dense);
         self.sums.clear();
@@ -45,7 +48,7 @@ impl Dense {
                 sum.iter_mut().zip(gradient).for_each(|(sum, gradient)| *sum = gradient + 0.0);
             }
         }
-        Ok(replicas.all_reduce(&mut self.sums[..])?)
+        Ok(narrow.all_reduce(replicas, &mut self.sums)?)
     }
 
     /// Appends the touched rows of a part and their sums to a list; the sums of the part begin at

@@ -5,6 +5,7 @@ use super::list::RowList;
 use super::packed::Packed;
 use super::scatter::Scatter;
 use super::way::{Part, Way};
+use crate::sharded::wire::Narrow;
 use emb_comm::Collective;
 use emb_kernels::RowGradients;
 
@@ -50,6 +51,7 @@ impl Gathered {
         parts: &[Part],
         touched: &RowGradients,
         scatter: &mut Scatter,
+        narrow: &mut Narrow,
     ) -> Result<()> {
         if !parts.is_empty() && parts.iter().all(|part| part.way == Way::Dense) {
             return Ok(());
@@ -78,7 +80,7 @@ impl Gathered {
             Way::Dense => 0,
         });
         replicas.all_gather_v::<u64>(rows, &mut all.rows, &all.row_counts)?;
-        Ok(replicas.all_gather_v::<f32>(sums, &mut all.sums, &all.sum_counts)?)
+        Ok(narrow.all_gather(replicas, sums, (&mut all.sums, &all.sum_counts))?)
     }
 
     /// Appends the rows of part `number` and their gradients to a list, those of the replicas in

@@ -3,6 +3,7 @@
 use super::super::error::Result;
 use super::packed::{Packed, Place};
 use super::way::{Part, Way};
+use crate::sharded::wire::Narrow;
 use emb_comm::Collective;
 use emb_kernels::RowGradients;
 
@@ -26,6 +27,7 @@ impl Scatter {
         replicas: &mut C,
         parts: &[Part],
         touched: &RowGradients,
+        narrow: &mut Narrow,
     ) -> Result<()> {
         let Self { sent, received, send, arrived, heads } = self;
         let world = replicas.world();
@@ -48,7 +50,8 @@ impl Scatter {
         place(arrived, parts, world, received);
         let Packed { rows, sums, row_counts, sum_counts, .. } = arrived;
         replicas.all_to_all_v::<u64>(&send.rows, &send.row_counts, rows, row_counts)?;
-        Ok(replicas.all_to_all_v::<f32>(&send.sums, &send.sum_counts, sums, sum_counts)?)
+        let sent = (&mut send.sums[..], &send.sum_counts[..]);
+        Ok(narrow.all_to_all(replicas, sent, (sums, sum_counts))?)
     }
 
     /// Appends the rows of part `number` that are summed here, ascending, and their sums; returns

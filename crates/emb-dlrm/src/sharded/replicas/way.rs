@@ -11,7 +11,7 @@
 /// Dense       2 (M - 1)/M rows 4 dim               1
 /// ```
 ///
-/// Every row is summed in the order of replicas, whatever the way, hence to the same bits.
+/// with elements of 4 bytes. Every row is summed in the order of replicas, whatever the way, hence to the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Way {
     /// Every replica tells all others its rows and their gradients: few rows, few replicas.
@@ -32,6 +32,8 @@ pub(super) struct Part {
     pub(super) table: usize,
     pub(super) rows: usize,
     pub(super) dim: usize,
+    /// Bytes of an element on the wire.
+    pub(super) element_bytes: u32,
     /// How its gradients are summed in this step.
     pub(super) way: Way,
     /// Rows that the replicas touched in this step, those of several counted for each.
@@ -58,7 +60,7 @@ impl Part {
         let all = u128::from(touched.iter().sum::<u64>());
         let union = u128::from(self.overlap.guess(touched, self.rows as u64));
         // Times M / (M - 1).
-        let gradient = 4 * self.dim as u128;
+        let gradient = u128::from(self.element_bytes) * self.dim as u128;
         let gathered = replicas * all * (WORD + gradient);
         let scattered = (all + replicas * union) * (WORD + gradient) + 2 * WORD * replicas.pow(2);
         let dense = 2 * replicas * self.rows as u128 * gradient;
@@ -93,7 +95,7 @@ mod tests {
 
     fn part(rows: usize, dim: usize) -> Part {
         let (way, overlap) = (Way::default(), Overlap::default());
-        Part { table: 0, rows, dim, way, touched: 0, overlap }
+        Part { table: 0, rows, dim, element_bytes: 4, way, touched: 0, overlap }
     }
 
     fn check(rows: usize, touched: &[u64], overlap: Overlap, expect: Way) {

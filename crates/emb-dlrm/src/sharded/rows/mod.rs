@@ -24,6 +24,7 @@ use super::links::Links;
 use super::memory::{Grown, ListMemory};
 use super::staged::Staged;
 use super::trip::Leg;
+use super::wire::{Kind, Kinds, Lists};
 use emb_comm::Collective;
 use emb_kernels::{Backend, FeatureMap, Mat, Pooling, TableSpec};
 use exchange::ExchangeMemory;
@@ -45,8 +46,9 @@ pub(super) struct RowsWay<B: Backend> {
     /// One feature for each shard of this rank and each rank that asks, by asking rank.
     pub(super) map: FeatureMap,
     names: Vec<String>,
-    /// Columns of each shard of this rank.
+    /// Columns of each shard of this rank, and its tier.
     widths: Vec<usize>,
+    tiers: Vec<usize>,
     /// Ranks that ask this one.
     askers: usize,
     exchange: ExchangeMemory,
@@ -57,6 +59,9 @@ pub(super) struct RowsWay<B: Backend> {
     /// Elements for, and from, each peer.
     wanted_counts: Vec<usize>,
     served_counts: Vec<usize>,
+    /// The same as rows.
+    wanted_kinds: Kinds,
+    served_kinds: Kinds,
     device: Grown<B, f32>,
     sequences: ListMemory<(usize, Mat<B::View<'static, f32>>)>,
 }
@@ -116,12 +121,15 @@ impl<B: Backend> RowsWay<B> {
             map: map_of_owner,
             names,
             widths: local.iter().map(|spec| spec.dim).collect(),
+            tiers: layout.stored().map(|shard| shard.tier).collect(),
             askers,
             exchange: ExchangeMemory::default(),
             received: Vec::new(),
             served: Vec::new(),
             wanted_counts: Vec::new(),
             served_counts: Vec::new(),
+            wanted_kinds: Kinds::default(),
+            served_kinds: Kinds::default(),
             device: Grown::default(),
             sequences: ListMemory::default(),
         })
@@ -145,18 +153,16 @@ impl<B: Backend> RowsWay<B> {
         self.count(layout, leg);
         let len = self.wanted_counts.iter().sum();
         self.received.resize(len, 0.0);
-        match (&mut self.relay, &mut links.group) {
-            (Some(relay), _) => {
-                let counts = (&self.served_counts[..], &self.wanted_counts[..]);
-                relay.rows(links, &self.served, &leg.wanted.relayed, &mut self.received, counts)?;
+        let Self { relay, served, served_counts, served_kinds, .. } = self;
+        let Self { received, wanted_counts, wanted_kinds, .. } = self;
+        let send = Lists::of(served, served_counts, served_kinds);
+        let recv = Lists::of(received, wanted_counts, wanted_kinds);
+        match (relay, links) {
+            (Some(relay), links) => relay.rows(links, send, &leg.wanted.relayed, recv)?,
+            (None, Links { group: Some(group), carrier, .. }) => {
+                carrier.carry_lists(group, carrier.forward, send, recv)?;
             }
-            (None, Some(group)) => group.all_to_all_v::<f32>(
-                &self.served,
-                &self.served_counts,
-                &mut self.received,
-                &self.wanted_counts,
-            )?,
-            (None, None) => std::mem::swap(&mut self.served, &mut self.received),
+            (None, _) => std::mem::swap(&mut self.served, &mut self.received),
         }
         self.pool(layout, &leg.wanted, samples, output, sequences);
         Ok(())
@@ -177,32 +183,41 @@ impl<B: Backend> RowsWay<B> {
         self.received.resize(wanted, 0.0);
         self.sum_by_row(layout, &leg.wanted, samples, gradient, sequences);
         self.served.resize(served, 0.0);
-        match (&mut self.relay, &mut links.group) {
-            (Some(relay), _) => {
-                let counts = (&self.served_counts[..], &self.wanted_counts[..]);
-                relay.gradients(
-                    links,
-                    &self.received,
-                    &leg.wanted.relayed,
-                    &mut self.served,
-                    counts,
-                )?;
+        let Self { relay, served, served_counts, served_kinds, .. } = self;
+        let Self { received, wanted_counts, wanted_kinds, .. } = self;
+        let send = Lists::of(received, wanted_counts, wanted_kinds);
+        let recv = Lists::of(served, served_counts, served_kinds);
+        match (relay, links) {
+            (Some(relay), links) => relay.gradients(links, send, &leg.wanted.relayed, recv)?,
+            (None, Links { group: Some(group), carrier, .. }) => {
+                carrier.carry_lists(group, carrier.backward, send, recv)?;
             }
-            (None, Some(group)) => group.all_to_all_v::<f32>(
-                &self.received,
-                &self.wanted_counts,
-                &mut self.served,
-                &self.served_counts,
-            )?,
-            (None, None) => std::mem::swap(&mut self.served, &mut self.received),
+            (None, _) => std::mem::swap(&mut self.served, &mut self.received),
         }
         self.device.fill(backend, &self.served)
     }
 
     /// Elements of what is asked of each peer, and of what each asks of this rank.
     fn count(&mut self, layout: &Layout, leg: &Leg) {
-        let Self { wire, peers, widths, askers, wanted_counts, served_counts, .. } = self;
+        let Self { wire, peers, widths, tiers, askers, wanted_counts, served_counts, .. } = self;
+        let Self { wanted_kinds, served_kinds, .. } = self;
         let Leg { wanted, arrived, .. } = leg;
+        wanted_kinds.clear();
+        for range in &*peers {
+            for &shard in &wire[range.clone()] {
+                let (rows, of) = (wanted.lists[shard].len(), &layout.shards[shard]);
+                wanted_kinds.push(Kind { rows, dim: of.width, tier: of.tier });
+            }
+            wanted_kinds.next_peer();
+        }
+        served_kinds.clear();
+        for asker in 0..*askers {
+            for (shard, (&dim, &tier)) in widths.iter().zip(&*tiers).enumerate() {
+                let rows = arrived.ids_of(asker * widths.len() + shard).len();
+                served_kinds.push(Kind { rows, dim, tier });
+            }
+            served_kinds.next_peer();
+        }
         wanted_counts.clear();
         wanted_counts.extend(peers.iter().map(|range| {
             let lists = wire[range.clone()].iter().map(|&shard| (&wanted.lists[shard], shard));

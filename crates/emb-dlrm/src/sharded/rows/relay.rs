@@ -5,6 +5,7 @@ use super::exchange::ExchangeMemory;
 use crate::sharded::error::Result;
 use crate::sharded::layout::Layout;
 use crate::sharded::links::Links;
+use crate::sharded::wire::{Kind, Kinds, Lists};
 use emb_comm::Collective;
 use emb_kernels::Mat;
 use emb_kernels::host::{add_rows, copy_rows};
@@ -13,8 +14,9 @@ use std::ops::Range;
 /// The shards of the owners with this rank's index in their nodes, and memory.
 #[derive(Debug)]
 pub(super) struct Relay {
-    /// Columns of each, by node.
+    /// Columns of each, by node, and its tier.
     widths: Vec<usize>,
+    tiers: Vec<usize>,
     /// Which of them each node has.
     nodes: Vec<Range<usize>>,
     /// Rows, or gradients, of the node's lists.
@@ -23,6 +25,9 @@ pub(super) struct Relay {
     apart: Vec<f32>,
     merged_counts: Vec<usize>,
     apart_counts: Vec<usize>,
+    /// The same as rows.
+    of_nodes: Kinds,
+    of_ranks: Kinds,
     /// By shard, how many rows of the ranks' lists are done.
     taken: Vec<usize>,
 }
@@ -49,6 +54,7 @@ impl Relay {
     ) -> Self {
         let own = &wire[peers[layout.position % part].clone()];
         let widths = own.iter().map(|&shard| layout.shards[shard].width).collect();
+        let tiers = own.iter().map(|&shard| layout.shards[shard].tier).collect();
         let mut nodes = Vec::new();
         let mut begin = 0;
         for node in 0..layout.owned.len() / part {
@@ -59,11 +65,14 @@ impl Relay {
         }
         Self {
             widths,
+            tiers,
             nodes,
             merged: Vec::new(),
             apart: Vec::new(),
             merged_counts: vec![0; layout.owned.len() / part],
             apart_counts: vec![0; part],
+            of_nodes: Kinds::default(),
+            of_ranks: Kinds::default(),
             taken: Vec::new(),
         }
     }
@@ -120,16 +129,17 @@ impl Relay {
     pub(super) fn rows<C: Collective>(
         &mut self,
         links: &mut Links<C>,
-        served: &[f32],
+        served: Lists<'_>,
         relayed: &Relayed,
-        received: &mut [f32],
-        (served_counts, wanted_counts): (&[usize], &[usize]),
+        received: Lists<'_>,
     ) -> Result<()> {
-        let (node, rail) = links.by_node()?;
+        let (node, rail, carrier) = links.by_node()?;
         self.count(relayed);
-        let Self { merged, apart, merged_counts, apart_counts, widths, taken, .. } = self;
+        let Self { merged, apart, widths, taken, .. } = self;
+        let Self { merged_counts, apart_counts, of_nodes, of_ranks, .. } = self;
         merged.resize(merged_counts.iter().sum(), 0.0);
-        rail.all_to_all_v::<f32>(served, served_counts, merged, merged_counts)?;
+        let recv = Lists::of(merged, merged_counts, of_nodes);
+        carrier.carry_lists(rail, carrier.forward, served, recv)?;
         apart.clear();
         for lens in relayed.lens.chunks_exact(widths.len().max(1)) {
             for (shard, &len) in lens.iter().enumerate() {
@@ -139,23 +149,25 @@ impl Relay {
                 taken[shard] += len;
             }
         }
-        Ok(node.all_to_all_v::<f32>(apart, apart_counts, received, wanted_counts)?)
+        let send = Lists::of(apart, apart_counts, of_ranks);
+        carrier.carry_lists(node, carrier.forward, send, received)
     }
 
     /// Brings gradients from the ranks of the node, summed in their order, to the owners.
     pub(super) fn gradients<C: Collective>(
         &mut self,
         links: &mut Links<C>,
-        wanted: &[f32],
+        wanted: Lists<'_>,
         relayed: &Relayed,
-        served: &mut [f32],
-        (served_counts, wanted_counts): (&[usize], &[usize]),
+        served: Lists<'_>,
     ) -> Result<()> {
-        let (node, rail) = links.by_node()?;
+        let (node, rail, carrier) = links.by_node()?;
         self.count(relayed);
-        let Self { merged, apart, merged_counts, apart_counts, widths, taken, .. } = self;
+        let Self { merged, apart, widths, taken, .. } = self;
+        let Self { merged_counts, apart_counts, of_nodes, of_ranks, .. } = self;
         apart.resize(apart_counts.iter().sum(), 0.0);
-        node.all_to_all_v::<f32>(wanted, wanted_counts, apart, apart_counts)?;
+        let recv = Lists::of(apart, apart_counts, of_ranks);
+        carrier.carry_lists(node, carrier.backward, wanted, recv)?;
         merged.clear();
         merged.resize(merged_counts.iter().sum(), 0.0);
         let mut rest = &apart[..];
@@ -169,19 +181,33 @@ impl Relay {
                 rest = after;
             }
         }
-        Ok(rail.all_to_all_v::<f32>(merged, merged_counts, served, served_counts)?)
+        let send = Lists::of(merged, merged_counts, of_nodes);
+        carrier.carry_lists(rail, carrier.backward, send, served)
     }
 
     /// Elements of the lists of each node's owner, and of the lists of each rank of this node.
     fn count(&mut self, relayed: &Relayed) {
-        let Self { widths, nodes, merged_counts, apart_counts, taken, .. } = self;
-        for (count, node) in merged_counts.iter_mut().zip(nodes) {
+        let Self { widths, tiers, nodes, merged_counts, apart_counts, taken, .. } = self;
+        let Self { of_nodes, of_ranks, .. } = self;
+        for (count, node) in merged_counts.iter_mut().zip(&*nodes) {
             let lists = relayed.united[node.clone()].iter().zip(&widths[node.clone()]);
             *count = lists.map(|(list, width)| list.as_slice().len() * width).sum();
         }
         let by_rank = relayed.lens.chunks_exact(widths.len().max(1));
         for (count, lens) in apart_counts.iter_mut().zip(by_rank) {
             *count = lens.iter().zip(&*widths).map(|(len, width)| len * width).sum();
+        }
+        let kind = |shard: usize, rows| Kind { rows, dim: widths[shard], tier: tiers[shard] };
+        of_nodes.clear();
+        for node in nodes {
+            node.clone().for_each(|n| of_nodes.push(kind(n, relayed.united[n].as_slice().len())));
+            of_nodes.next_peer();
+        }
+        of_ranks.clear();
+        for rank in 0..apart_counts.len() {
+            let lens = relayed.lens.iter().skip(rank * widths.len()).take(widths.len());
+            lens.enumerate().for_each(|(shard, &len)| of_ranks.push(kind(shard, len)));
+            of_ranks.next_peer();
         }
         taken.clear();
         taken.resize(widths.len(), 0);

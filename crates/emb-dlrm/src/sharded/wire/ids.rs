@@ -1,6 +1,6 @@
 //! How ids travel: [`IdWire`].
 
-use super::error::Result;
+use crate::sharded::error::Result;
 use emb_comm::{Collective, ids};
 
 /// How ids and the lengths of bags travel to the owners of rows.
@@ -16,14 +16,14 @@ pub enum IdWire {
 
 /// Lists on their way to peers in few bits, and memory for it.
 #[derive(Debug, Default)]
-pub(super) struct PackedLists {
+pub(in crate::sharded) struct PackedLists {
     words: Vec<u64>,
     /// Where the words of the peer at hand begin.
     begun: usize,
     /// Words for each peer.
-    pub(super) counts: Vec<usize>,
+    pub(in crate::sharded) counts: Vec<usize>,
     /// Words from each peer.
-    pub(super) told: Vec<usize>,
+    pub(in crate::sharded) told: Vec<usize>,
     received: Vec<u64>,
     /// Words that were unpacked.
     read: usize,
@@ -33,7 +33,7 @@ pub(super) struct PackedLists {
 
 impl PackedLists {
     /// Nothing is on its way.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::sharded) fn clear(&mut self) {
         self.words.clear();
         self.counts.clear();
         (self.begun, self.read) = (0, 0);
@@ -41,7 +41,7 @@ impl PackedLists {
 
     /// A list for the peer at hand; `sorted` where it usually ascends: rows that are asked for once
     /// do, unless the shard has them in another order than the tier.
-    pub(super) fn push(&mut self, list: &[i64], sorted: bool) -> Result<()> {
+    pub(in crate::sharded) fn push(&mut self, list: &[i64], sorted: bool) -> Result<()> {
         self.list.clear();
         self.list.extend(list.iter().map(|&id| id as u64));
         if sorted && self.list.is_sorted() {
@@ -53,19 +53,19 @@ impl PackedLists {
     }
 
     /// What follows is for the next peer.
-    pub(super) fn next_peer(&mut self) {
+    pub(in crate::sharded) fn next_peer(&mut self) {
         self.counts.push(self.words.len() - self.begun);
         self.begun = self.words.len();
     }
 
     /// Sends everything; `told` says how many words come from each peer.
-    pub(super) fn travel<C: Collective>(&mut self, set: &mut C) -> Result<()> {
+    pub(in crate::sharded) fn travel<C: Collective>(&mut self, set: &mut C) -> Result<()> {
         self.received.resize(self.told.iter().sum(), 0);
         Ok(set.all_to_all_v::<u64>(&self.words, &self.counts, &mut self.received, &self.told)?)
     }
 
     /// Appends the next list that came, of `len` ids, to `out`.
-    pub(super) fn pop(&mut self, len: usize, out: &mut Vec<i64>) -> Result<()> {
+    pub(in crate::sharded) fn pop(&mut self, len: usize, out: &mut Vec<i64>) -> Result<()> {
         self.list.clear();
         self.list.resize(len, 0);
         let words = &self.received[self.read..];

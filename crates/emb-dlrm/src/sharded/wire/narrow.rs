@@ -1,0 +1,154 @@
+//! Numbers without rows on their way in 16 bits: [`Narrow`].
+
+use super::Format;
+use emb_comm::{Collective, Result, Wire};
+
+/// What carries numbers among ranks that are to have the same bits afterwards, and memory for it.
+///
+/// In [`Wire::F32`] everything goes as it is. Otherwise every rank takes what was on the wire, what it
+/// has of its own included: all ranks end with the same bits.
+#[derive(Debug, Default)]
+pub(crate) struct Narrow {
+    format: Format,
+    bytes: Bytes,
+    /// This rank's share of a sum, of every rank, and the sum.
+    shares: Vec<f32>,
+    sum: Vec<f32>,
+    /// Elements of every rank's share, and those of this one from every rank.
+    share_counts: Vec<usize>,
+    own_counts: Vec<usize>,
+}
+
+/// Messages, and bytes for, and from, every peer.
+#[derive(Debug, Default)]
+struct Bytes {
+    sent: Vec<u8>,
+    received: Vec<u8>,
+    send_counts: Vec<usize>,
+    counts: Vec<usize>,
+}
+
+impl Narrow {
+    /// In this format from now on.
+    pub(crate) fn set(&mut self, format: Format) {
+        self.format = format;
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        self.format.is_exact()
+    }
+
+    /// As [`Collective::all_to_all_v`]; what was sent is anything afterwards.
+    pub(crate) fn all_to_all<C: Collective>(
+        &mut self,
+        set: &mut C,
+        (send, send_counts): (&mut [f32], &[usize]),
+        (recv, recv_counts): (&mut [f32], &[usize]),
+    ) -> Result<()> {
+        if self.is_exact() {
+            return set.all_to_all_v::<f32>(send, send_counts, recv, recv_counts);
+        }
+        self.format.before(send);
+        let wire = self.format.wire;
+        self.bytes.exchange(set, wire, (send, send_counts), (recv, recv_counts))?;
+        self.format.after(recv);
+        Ok(())
+    }
+
+    /// As [`Collective::all_gather_v`]; what was sent is anything afterwards.
+    pub(crate) fn all_gather<C: Collective>(
+        &mut self,
+        set: &mut C,
+        send: &mut [f32],
+        (recv, recv_counts): (&mut [f32], &[usize]),
+    ) -> Result<()> {
+        if self.is_exact() {
+            return set.all_gather_v::<f32>(send, recv, recv_counts);
+        }
+        self.format.before(send);
+        self.bytes.gather(set, self.format.wire, send, (recv, recv_counts))?;
+        self.format.after(recv);
+        Ok(())
+    }
+
+    /// As [`Collective::all_reduce`]: every rank sums a share in `f32`, in rank order, and tells the
+    /// sum to all.
+    pub(crate) fn all_reduce<C: Collective>(
+        &mut self,
+        set: &mut C,
+        values: &mut [f32],
+    ) -> Result<()> {
+        if self.is_exact() {
+            return set.all_reduce(values);
+        }
+        let Self { format, bytes, shares, sum, share_counts, own_counts } = self;
+        let world = set.world();
+        let start = |m: usize| values.len() / world * m + m.min(values.len() % world);
+        share_counts.clear();
+        share_counts.extend((0..world).map(|m| start(m + 1) - start(m)));
+        let share = share_counts[set.rank()];
+        own_counts.clear();
+        own_counts.resize(world, share);
+        shares.resize(share * world, 0.0);
+        format.before(values);
+        bytes.exchange(set, format.wire, (values, share_counts), (shares, own_counts))?;
+        sum.clear();
+        sum.extend_from_slice(&shares[..share]);
+        for of_rank in shares.chunks_exact(share.max(1)).skip(1) {
+            sum.iter_mut().zip(of_rank).for_each(|(sum, value)| *sum += value);
+        }
+        format.cut(sum);
+        bytes.gather(set, format.wire, sum, (values, share_counts))?;
+        format.after(values);
+        Ok(())
+    }
+}
+
+impl Bytes {
+    fn exchange<C: Collective>(
+        &mut self,
+        set: &mut C,
+        wire: Wire,
+        (send, send_counts): (&[f32], &[usize]),
+        (recv, recv_counts): (&mut [f32], &[usize]),
+    ) -> Result<()> {
+        self.encode(wire, send)?;
+        in_bytes(&mut self.send_counts, send_counts);
+        self.make_room(recv_counts);
+        let Self { sent, received, send_counts, counts } = self;
+        set.all_to_all_v::<u8>(sent, send_counts, received, counts)?;
+        wire.decode(received, 1, recv)
+    }
+
+    fn gather<C: Collective>(
+        &mut self,
+        set: &mut C,
+        wire: Wire,
+        send: &[f32],
+        (recv, recv_counts): (&mut [f32], &[usize]),
+    ) -> Result<()> {
+        self.encode(wire, send)?;
+        self.make_room(recv_counts);
+        let Self { sent, received, counts, .. } = self;
+        set.all_gather_v::<u8>(sent, received, counts)?;
+        wire.decode(received, 1, recv)
+    }
+
+    fn encode(&mut self, wire: Wire, values: &[f32]) -> Result<()> {
+        self.sent.resize(values.len() * EACH, 0);
+        wire.encode(values, 1, &mut self.sent)
+    }
+
+    fn make_room(&mut self, counts: &[usize]) {
+        in_bytes(&mut self.counts, counts);
+        self.received.resize(self.counts.iter().sum(), 0);
+    }
+}
+
+/// Bytes of a number.
+const EACH: usize = 2;
+
+fn in_bytes(all: &mut Vec<usize>, counts: &[usize]) {
+    all.clear();
+    all.extend(counts.iter().map(|count| count * EACH));
+}
