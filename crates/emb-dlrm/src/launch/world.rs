@@ -1,10 +1,10 @@
 //! The processes of a world from start to end: [`Launch`].
 
 use super::Error;
+use super::children::{end_children, ended};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::keeper::GRACE;
-use super::children::{end_children, ended};
 use super::line::{Event, Silent, Switchboard};
 use super::meet::list;
 use super::signals::Requests;
