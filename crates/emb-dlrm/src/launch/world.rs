@@ -1,10 +1,10 @@
 //! The processes of a world from start to end: [`Launch`].
 
 use super::Error;
+use super::children::{end_children, ended};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::keeper::GRACE;
-use super::children::{end_children, ended};
 use super::line::{Event, Silent, Switchboard};
 use super::meet::list;
 use super::signals::Requests;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(20);
 /// After how long it is said which ranks are not there yet, and after how long it is given up.
 const START_NOTE: Duration = Duration::from_secs(30);
-const START: Duration = Duration::from_secs(300);
+const START: Duration = Duration::from_mins(5);
 /// After how long without a word a host counts as gone. Keepers speak every second.
 const SILENCE: Duration = Duration::from_secs(30);
 /// A pause of this process itself that is no one else's silence.
