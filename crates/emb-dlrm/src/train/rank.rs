@@ -189,6 +189,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         let before = self.trainer.model.embeddings.exchanged();
         let loss = {
+            self.trainer.expect(share.seen);
             let next = next.map(|next| next.batch.sparse.as_ref());
             self.trainer.train_before(samples, share.rows, next)?
         };
