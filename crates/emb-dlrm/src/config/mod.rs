@@ -23,6 +23,7 @@ mod replicas;
 mod resolve;
 mod table_options;
 mod tables;
+mod wire;
 mod words;
 mod workload;
 
@@ -41,6 +42,7 @@ pub(crate) use ranks::timeout;
 pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};
+pub use wire::WireOptions;
 pub use words::{
     BadRows, DecayKind, DenseKind, DeviceKind, IdPolicy, IdWireKind, LayoutKind, ModelKind,
     OptimizerKind, PlacementKind, PoolingKind, PrecisionKind, RoundingMode, ScalingKind, SyncKind,

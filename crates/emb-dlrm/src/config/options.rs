@@ -1,6 +1,7 @@
 //! What a person may write, on the command line or in a TOML file: [`Options`].
 
 use super::table_options::{FeatureOptions, TableOptions};
+use super::wire::WireOptions;
 use super::words::{
     BadRows, DecayKind, DenseKind, DeviceKind, IdPolicy, IdWireKind, LayoutKind, ModelKind,
     OptimizerKind, PrecisionKind, RoundingMode, ScalingKind, SyncKind, TransportKind, WeightType,
@@ -188,6 +189,17 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "plain|packed", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_wire: Option<IdWireKind>,
+    /// How rows and gradients travel: one format both ways, or by what they are for; what is left out is f32 [default: f32]
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "f16|bf16|int8|fp8-e4m3|fp8-e5m2|int4|forward=..,backward=..,sync=..,dense=..",
+            help_heading = "Ranks"
+        )
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireOptions>,
     /// What carries between ranks: memory of this process, MPI, one process a rank, or NCCL, one GPU a rank [default: local]
     #[cfg_attr(feature = "cli", arg(long, value_name = "local|mpi|nccl", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]

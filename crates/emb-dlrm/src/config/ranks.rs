@@ -7,7 +7,7 @@ use super::resolve::within;
 use super::tables::Tables;
 use super::words::{IdWireKind, TransportKind};
 use super::{Options, TableOptions};
-use crate::sharded::IdWire;
+use crate::sharded::{IdWire, Wires};
 use crate::{Error, Result, sharded};
 use emb_shard::{Plan, WorkloadSpec};
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub struct Ranks {
     pub timeout: Duration,
     /// How ids travel to the owners of rows.
     pub id_wire: IdWire,
+    /// How rows, gradients and weights travel.
+    pub wires: Wires,
     /// What a person should know of a plan that was made for this run.
     pub notes: Vec<String>,
 }
@@ -85,7 +87,10 @@ impl Ranks {
             Some(IdWireKind::Packed) => IdWire::Packed,
             Some(IdWireKind::Plain) | None => IdWire::Plain,
         };
-        Ok(Some(Self { plan, ranks_per_node, timeout, id_wire, notes }))
+        let wire = options.wire.unwrap_or_default();
+        wire.refuse_unused(&plan)?;
+        let wires = wire.wires(batch_size)?;
+        Ok(Some(Self { plan, ranks_per_node, timeout, id_wire, wires, notes }))
     }
 
     /// Ranks in all.
@@ -131,6 +136,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("sync", options.sync.is_some()),
         ("sync-every", options.sync_every.is_some()),
         ("id-wire", options.id_wire.is_some()),
+        ("wire", options.wire.is_some()),
         ("transport", options.transport.is_some_and(|kind| kind != TransportKind::Local)),
         ("replica-scaling", options.replica_scaling.is_some()),
         ("check-replicas", options.check_replicas == Some(true)),

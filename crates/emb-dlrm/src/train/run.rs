@@ -60,10 +60,13 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         config.seed,
     )?;
     sharded.set_id_wire(ranks.id_wire);
+    sharded.set_wires(ranks.wires)?;
     sharded.sync_beside(world, &backend)?;
     let rank = world.rank();
     let all = world.split(Some(0), rank)?.ok_or_else(no_set)?;
-    build_around(backend, config, ShardedBags::new(sharded), all)
+    let mut trainer = build_around(backend, config, ShardedBags::new(sharded), all)?;
+    trainer.set_wires(ranks.wires);
+    Ok(trainer)
 }
 
 /// Records where a timeline is wanted.

@@ -3,6 +3,7 @@
 use super::compare;
 use super::reduce::DenseReducer;
 use crate::model::{Dense, DeviceBatch, Dlrm};
+use crate::sharded::Wires;
 use crate::{EmbeddingBags, Embeddings, Error, Result};
 use emb_comm::{Collective, Meter, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
@@ -98,6 +99,14 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             step,
             samples,
         })
+    }
+
+    /// How dense gradients travel from now on, unchanged at first; how those of the tables do is said
+    /// to the tables. Every rank calls it with the same, before the same step.
+    pub fn set_wires(&mut self, wires: Wires) {
+        if let Some(reducer) = &mut self.reducer {
+            reducer.set(wires.of_dense());
+        }
     }
 
     /// Records the phases of every step from now on.

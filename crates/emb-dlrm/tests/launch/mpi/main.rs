@@ -11,11 +11,21 @@ const BATCH: &str = "20";
 
 /// Small tables and layers, and a wait that is short enough for a test.
 const SMALL: &[&str] = &[
-    "--rows-per-table", "50", "--dim", "4", "--bottom", "8", "--top", "8", "--threads-per-rank",
-    "1", "--batch-size", BATCH,
+    "--rows-per-table",
+    "50",
+    "--dim",
+    "4",
+    "--bottom",
+    "8",
+    "--top",
+    "8",
+    "--threads-per-rank",
+    "1",
+    "--batch-size",
+    BATCH,
 ];
 
-fn launch(folder: &Folder, ranks: &str, own: &[&str], train: &[&str]) -> Launched {
+fn launch<'a>(folder: &'a Folder, ranks: &str, own: &[&str], train: &[&str]) -> Launched<'a> {
     let own = [&["-n", ranks, "--timeout-to-end", "1"][..], own].concat();
     let train = [SMALL, &["--timeout", "5", "--data", &folder.path("data")][..], train].concat();
     Launched::start(folder, &own, &train)

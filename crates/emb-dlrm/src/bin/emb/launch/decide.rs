@@ -4,7 +4,7 @@ use super::this_executable;
 use crate::args::{Cli, Command, LaunchArgs, LaunchTransport, TrainArgs};
 use clap::Parser;
 use emb_dlrm::config::{DeviceKind, Options};
-use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, mpirun};
+use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, has_mpi, mpirun};
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -65,7 +65,6 @@ pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
     };
     let world = world(&args, transport, hosts.as_ref(), &options)?;
     let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose()?;
-    let start = start(&args, transport, hosts, &options)?;
     if !(0.0..=1e6).contains(&args.timeout_to_end) {
         return refuse(format!("--timeout-to-end is {}, valid: 0 to 1e6", args.timeout_to_end));
     }
@@ -78,6 +77,7 @@ pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
     if args.restart.is_some() {
         refuse_restart(&options)?;
     }
+    let start = start(&args, transport, hosts, &options)?;
     let emb = this_executable()?;
     let program = args.program.as_ref().unwrap_or(&emb);
     let mut all = vec![program.clone().into_os_string()];
@@ -141,6 +141,9 @@ fn start(
 ) -> Result<Start> {
     let refuse = |what: &str| Err(Error::Config(what.into()));
     if transport == LaunchTransport::Mpi {
+        if args.program.is_none() {
+            has_mpi()?;
+        }
         let (path, arguments) = (args.mpirun.clone(), args.mpirun_arg.clone());
         mpirun::find(path.as_deref())?;
         return Ok(Start::MpiRun(MpiRun { path, arguments, hosts }));
