@@ -27,7 +27,8 @@ const SMALL: &[&str] = &[
 
 fn launch<'a>(folder: &'a Folder, ranks: &str, own: &[&str], train: &[&str]) -> Launched<'a> {
     let own = [&["-n", ranks, "--timeout-to-end", "1"][..], own].concat();
-    let train = [SMALL, &["--timeout", "5", "--data", &folder.path("data")][..], train].concat();
+    let data = folder.path("data");
+    let train = [SMALL, &["--timeout", "5", "--data", &data][..], train].concat();
     Launched::start(folder, &own, &train)
 }
 
