@@ -150,7 +150,7 @@ fn wires(seed: u64, spec: &mut WorkloadSpec) -> Wires {
     let mut random = Random::new(!seed);
     // All of them in seven seeds.
     let [forward, backward, sync] = [seed as usize % 7, random.below(7), random.below(3)];
-    (spec.outputs, spec.synced) = (TYPES[forward], TYPES[sync]);
+    (spec.outputs, spec.synced) = (TYPES[forward], Some(TYPES[sync]));
     spec.gradients = Some(TYPES[backward]);
     let [forward, backward, sync] = [forward, backward, sync].map(|number| Wire::ALL[number]);
     Wires { forward, backward, sync, batch: BATCH, ..Wires::default() }
