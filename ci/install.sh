@@ -12,8 +12,7 @@ command -v g++ >/dev/null || missing+=(g++)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
 command -v mpirun >/dev/null || missing+=(openmpi-bin)
 command -v mpicc >/dev/null || missing+=(libopenmpi-dev)
-compgen -G '/usr/lib*/**/libclang*.so*' >/dev/null || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null ||
-    missing+=(libclang-dev)
+[[ -n $(compgen -G '/usr/lib/llvm-*/lib/libclang.so*'; compgen -G '/usr/lib*/libclang.so*') ]] || missing+=(libclang-dev)
 command -v ip >/dev/null || missing+=(iproute2)
 if ((${#missing[@]})); then
     apt-get update -qq

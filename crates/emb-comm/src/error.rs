@@ -183,6 +183,16 @@ pub enum Error {
         /// What the library says.
         problem: String,
     },
+    /// A call of MPI that failed, or processes that cannot form a world.
+    #[error("{call} failed on {place}: {problem}")]
+    Mpi {
+        /// The call.
+        call: &'static str,
+        /// Rank and host.
+        place: String,
+        /// What the library says, or what is wrong.
+        problem: String,
+    },
     /// What a device reported.
     #[error("{0}")]
     Space(String),

@@ -10,7 +10,8 @@
 //! process, over the memory of a [`Space`]; [`Traced`] records what any of them does when. With the
 //! feature `cuda`, `DeviceSpace` is the memory of GPUs, so that `Local` joins several ranks of one
 //! GPU or the GPUs of one process; with `nccl`, `Nccl` joins GPUs of many processes, a rank each,
-//! and `Staged` exchanges slices over either. [`Wire`] says how rows of `f32` become bytes:
+//! and `Staged` exchanges slices over either. With `mpi`, `Mpi` joins processes that an MPI launcher
+//! has started. [`Wire`] says how rows of `f32` become bytes:
 //! unchanged, as 16-bit floats, as 8-bit integers or floats with a scale for each row, or as 4-bit
 //! integers with a scale for each group of columns. [`ids`]
 //! packs lists of ids and of lengths into fewer words, exactly.
@@ -61,6 +62,8 @@
 //! ```
 
 mod arguments;
+#[cfg(any(feature = "nccl", feature = "mpi"))]
+mod check;
 mod codec;
 mod collective;
 #[cfg(feature = "conformance")]
@@ -70,8 +73,12 @@ mod cuda;
 mod element;
 mod error;
 mod failure;
+#[cfg(any(feature = "nccl", feature = "mpi"))]
+mod header;
 mod local;
 mod meter;
+#[cfg(feature = "mpi")]
+mod mpi;
 #[cfg(feature = "nccl")]
 mod nccl;
 mod operation;
@@ -80,6 +87,8 @@ mod space;
 mod sync;
 mod trace;
 
+#[cfg(any(feature = "nccl", feature = "mpi"))]
+pub use check::Check;
 pub use codec::{Wire, ids};
 pub use collective::Collective;
 #[cfg(feature = "cuda")]
@@ -91,8 +100,10 @@ pub use failure::{Failure, FailureKind};
 pub use local::model;
 pub use local::{Guard, Local, Options, run, run_over};
 pub use meter::{Meter, Meters};
+#[cfg(feature = "mpi")]
+pub use mpi::{Mpi, MpiOptions};
 #[cfg(feature = "nccl")]
-pub use nccl::{Check, Nccl, NcclOptions, Sums, UniqueId};
+pub use nccl::{Nccl, NcclOptions, Sums, UniqueId};
 pub use operation::Operation;
 pub use solo::Solo;
 pub use space::{Host, Space};

@@ -1,18 +1,23 @@
 //! The failure contract of [`Local`]: every fault in one dimension and in two.
 #![cfg(not(loom))]
 
-mod contract;
+#[path = "contract/rows.rs"]
+mod rows;
+#[path = "contract/threads.rs"]
+mod threads;
 
 use emb_comm::conformance::contract::{Case, Fault, Told, WORLD};
 use emb_comm::{Local, Options};
+use threads::Promise;
 
 #[test]
 fn u28_whatever_a_rank_of_local_does_every_other_is_told() {
-    let cases = Case::of(&Fault::OF_RANKS);
-    let rows = contract::threads::run("local", &cases, |timeout| {
+    let cases: Vec<_> =
+        Case::of(&Fault::OF_RANKS).into_iter().map(|c| (c, Promise::WHOLE)).collect();
+    let rows = threads::run("local", &cases, |timeout| {
         Local::world(WORLD, &Options::default().with_timeout(timeout))
     });
-    contract::assert_kept(&rows);
+    rows::assert_kept(&rows);
 }
 
 #[test]

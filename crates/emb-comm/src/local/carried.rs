@@ -1,14 +1,21 @@
 //! Operations whose data another transport carries: ranks meet, compare and fail here.
 
 use super::Local;
-use super::board::{Call, Offer};
+use super::board::Call;
+#[cfg(feature = "nccl")]
+use super::board::Offer;
 use super::options::Options;
 use super::turn::Turn;
 use super::world::World;
+#[cfg(feature = "nccl")]
+use crate::Result;
+#[cfg(feature = "nccl")]
 use crate::arguments::same_count;
-use crate::failure::{Failure, FailureKind, list};
+use crate::failure::FailureKind;
+#[cfg(feature = "nccl")]
+use crate::failure::{Failure, list};
 use crate::sync::Ordering;
-use crate::{Error, Host, Operation, Result};
+use crate::{Error, Host, Operation};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,11 +45,6 @@ impl Local {
         let group = Arc::new(world.group(members));
         Self::new(&self.space, &world, group, self.position)
     }
-
-    /// Tells peers of this set that this rank takes no further part; they fail where they wait.
-    pub(crate) fn leave(&self) {
-        self.group.board.leave(self.position);
-    }
 }
 
 impl Turn<'_, Host> {
@@ -61,6 +63,45 @@ impl Turn<'_, Host> {
         self.group.members[position]
     }
 
+    /// Fails because of an error while data moved, unless the world has failed before.
+    pub(crate) fn broken(&self, error: &Error) -> Error {
+        let reason = error.to_string();
+        self.fail(self.world.own_failure(FailureKind::Error, self.rank(), &reason))
+    }
+
+    /// Fails because of an error of the rank at a position, which returns it.
+    pub(crate) fn refused_by(&self, position: usize, error: Error) -> Error {
+        if position == self.me {
+            return self.refuse(error);
+        }
+        let rank = self.member(position);
+        // Ranks are in the same step: that was compared.
+        let step = self.world.step(self.rank());
+        self.world.ranks[rank].step.store(step, Ordering::Relaxed);
+        self.fail(self.world.own_failure(FailureKind::Error, rank, &error.to_string()))
+    }
+
+    /// Whether the timeout is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.began.elapsed() > self.world.options.timeout
+    }
+
+    /// Counts time in which this rank waited.
+    pub(crate) fn waited_for(&self, time: Duration) {
+        self.waited.set(self.waited.get() + time);
+    }
+}
+
+#[cfg(feature = "nccl")]
+impl Local {
+    /// Tells peers of this set that this rank takes no further part; they fail where they wait.
+    pub(crate) fn leave(&self) {
+        self.group.board.leave(self.position);
+    }
+}
+
+#[cfg(feature = "nccl")]
+impl Turn<'_, Host> {
     /// Waits for all and compares what they call.
     pub(crate) fn meet(&mut self) -> Result<()> {
         self.announce();
@@ -108,12 +149,6 @@ impl Turn<'_, Host> {
         self.late(missing, &what)
     }
 
-    /// Fails because of an error while data moved, unless the world has failed before.
-    pub(crate) fn broken(&self, error: &Error) -> Error {
-        let reason = error.to_string();
-        self.fail(self.world.own_failure(FailureKind::Error, self.rank(), &reason))
-    }
-
     fn late(&self, ranks: Vec<usize>, what: &str) -> Error {
         let step = self.world.step(self.rank());
         let message = format!(
@@ -130,28 +165,6 @@ impl Turn<'_, Host> {
     /// Fails with what a peer says has happened.
     pub(crate) fn told(&self, failure: Failure) -> Error {
         self.fail(failure)
-    }
-
-    /// Fails because of an error of the rank at a position, which returns it.
-    pub(crate) fn refused_by(&self, position: usize, error: Error) -> Error {
-        if position == self.me {
-            return self.refuse(error);
-        }
-        let rank = self.member(position);
-        // Ranks are in the same step: that was compared.
-        let step = self.world.step(self.rank());
-        self.world.ranks[rank].step.store(step, Ordering::Relaxed);
-        self.fail(self.world.own_failure(FailureKind::Error, rank, &error.to_string()))
-    }
-
-    /// Whether the timeout is over.
-    pub(crate) fn is_late(&self) -> bool {
-        self.began.elapsed() > self.world.options.timeout
-    }
-
-    /// Counts time in which this rank waited.
-    pub(crate) fn waited_for(&self, time: Duration) {
-        self.waited.set(self.waited.get() + time);
     }
 
     /// The failure of the world, if there is one.

@@ -2,8 +2,10 @@
 //!
 //! The crate's documentation draws the protocol; `board.rs` is its core and has the only `unsafe`.
 
+#[cfg(feature = "mpi")]
+mod awaited;
 mod board;
-#[cfg(feature = "nccl")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 mod carried;
 mod exchange;
 mod groups;
@@ -16,17 +18,17 @@ mod terms;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod turn;
-mod world;
+pub(crate) mod world;
 
-#[cfg(feature = "nccl")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 pub(crate) use board::Call;
 pub use options::Options;
-#[cfg(feature = "nccl")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 pub(crate) use reduce::chunk;
 pub use run::{Guard, run, run_over};
-#[cfg(feature = "nccl")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 pub(crate) use terms::Terms as CallTerms;
-#[cfg(feature = "nccl")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 pub(crate) use turn::Turn;
 
 use crate::failure::{Failure, FailureKind};

@@ -5,41 +5,30 @@
 //! headers are sent pairwise, so that those that did arrive tell who is missing.
 //!
 //! ```text
-//!   word 0        1..5                  5     6     7              8..32         32..
-//!   mark | kind   call (step in 4)      rank  step  bytes of text  text          counts sent to
-//!                                                                                each rank, then
-//!                                                                                expected from each
+//!   word 0   1..5               5..38     38..
+//!   mark     call (step in 4)   failure   counts sent to each rank, then expected from each
 //! ```
 
 use super::link::{Link, failed, until};
-use crate::arguments::same_count;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
+use crate::header::{BEFORE_TEXT, put, told, verdict};
 use crate::local::{Call, Turn};
-use crate::{Error, Host, Operation, Result};
+use crate::{Error, Host, Result};
 use emb_cuda::{Buffer, Kept, Stream};
 use std::time::{Duration, Instant};
 
 /// Marks a header that has arrived; no memory that was cleared looks like one.
 const MARK: u64 = 0x656d_6268 << 32;
 
-/// Bytes of the text that says why a rank takes no further part.
-const TEXT: usize = 24 * 8;
+/// Words before the failure.
+const CALL: usize = 5;
 
-/// Words before the counts.
-const FIXED: usize = 8 + TEXT / 8;
+/// Words before the counts. The text that says why a rank takes no further part has up to 192
+/// bytes.
+const FIXED: usize = CALL + BEFORE_TEXT + 24;
 
 /// How long a rank that gives up waits for peers to be told.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// Kinds of failure, by their number in a header; 0 is none.
-const KINDS: [FailureKind; 6] = [
-    FailureKind::Missing,
-    FailureKind::Mismatch,
-    FailureKind::Error,
-    FailureKind::Panic,
-    FailureKind::Left,
-    FailureKind::Aborted,
-];
 
 /// Headers of one set of ranks, and the memory that they travel through.
 pub(super) struct Headers {
@@ -94,24 +83,12 @@ impl Headers {
     }
 
     fn verdict(&self, turn: &Turn<'_, Host>, with_counts: bool) -> Result<()> {
-        let failed = (0..self.world).find_map(|rank| told(self.header(rank)));
+        let failed = (0..self.world).find_map(|rank| told(&self.header(rank)[CALL..FIXED]));
         if let Some(failure) = failed {
             return Err(turn.told(failure));
         }
-        turn.compare(|rank| self.call(rank))?;
-        if !with_counts {
-            return Ok(());
-        }
-        let name = turn.operation().name();
-        for to in 0..self.world {
-            for from in 0..self.world {
-                let sent = self.header(from)[FIXED + to] as usize;
-                let expected = self.header(to)[FIXED + self.world + from] as usize;
-                same_count(name, turn.member(from), turn.member(to), sent, expected)
-                    .map_err(|error| turn.refused_by(to, error))?;
-            }
-        }
-        Ok(())
+        let counts = |rank: usize| &self.header(rank)[FIXED..];
+        verdict(turn, |rank| self.call(rank), with_counts.then_some(counts))
     }
 
     /// Tells peers that this rank takes no further part, if they are still to be told.
@@ -121,14 +98,8 @@ impl Headers {
         }
         let own = &mut self.said;
         own.fill(0);
-        let kind = KINDS.iter().position(|&kind| kind == failure.kind()).map_or(0, |at| at + 1);
-        let text = shortened(&failure.to_string());
-        own[0] = MARK | kind as u64;
-        own[5] = failure.ranks().first().map_or(u64::MAX, |&rank| rank as u64);
-        own[6] = failure.step();
-        own[7] = text.len() as u64;
-        bytemuck::cast_slice_mut::<u64, u8>(&mut own[8..FIXED])[..text.len()]
-            .copy_from_slice(text.as_bytes());
+        own[0] = MARK;
+        put(failure, &mut own[CALL..FIXED]);
         let deadline = Instant::now() + GRACE;
         let late = || if Instant::now() > deadline { Err(stopped()) } else { Ok(()) };
         // Whoever is not there to be told finds out by waiting.
@@ -148,7 +119,7 @@ impl Headers {
         let arrived = link.stream.is_done() == Ok(true)
             && link.stream.download(self.all.whole(), &mut self.host).is_ok();
         let is_missing =
-            |rank: &usize| *rank != self.me && !(arrived && self.header(*rank)[0] & MARK == MARK);
+            |rank: &usize| *rank != self.me && !(arrived && self.header(*rank)[0] == MARK);
         let missing: Vec<usize> = (0..self.world).filter(is_missing).collect();
         if missing.is_empty() {
             return Err(failed(turn, error));
@@ -224,26 +195,6 @@ impl Headers {
         let header = self.header(rank);
         [1, 2, 3, 4].map(|word| header[word])
     }
-}
-
-/// The failure that a header tells of.
-fn told(header: &[u64]) -> Option<Failure> {
-    let number = (header[0] & !MARK) as usize;
-    let kind = *KINDS.get(number.checked_sub(1)?)?;
-    let ranks = if header[5] == u64::MAX { Vec::new() } else { vec![header[5] as usize] };
-    let bytes = bytemuck::cast_slice::<u64, u8>(&header[8..FIXED]);
-    let text = bytes.get(..header[7] as usize).unwrap_or(bytes);
-    let text = String::from_utf8_lossy(text).into_owned();
-    Some(Failure::new(kind, ranks, None::<Operation>, header[6], text))
-}
-
-/// What fits into a header.
-fn shortened(text: &str) -> String {
-    if text.len() <= TEXT {
-        return text.to_owned();
-    }
-    let end = (0..=TEXT - 3).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    format!("{}...", &text[..end])
 }
 
 /// Marks the end of waiting; it is replaced by who is missing.

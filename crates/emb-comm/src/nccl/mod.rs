@@ -25,13 +25,13 @@ mod options;
 mod reduce;
 mod start;
 
-pub use options::{Check, NcclOptions, Sums};
+pub use options::{NcclOptions, Sums};
 pub use start::UniqueId;
 
 use crate::cuda::DeviceSpace;
 use crate::failure::Failure;
 use crate::local::{CallTerms as Terms, Turn};
-use crate::{Collective, Element, Host, Local, Meters, Operation, Reduction, Result, Sum};
+use crate::{Check, Collective, Element, Host, Local, Meters, Operation, Reduction, Result, Sum};
 use emb_cuda::{View, ViewMut};
 use header::Headers;
 use link::Link;

@@ -1,6 +1,6 @@
 //! [`NcclOptions`] of a world of ranks.
 
-use crate::Options;
+use crate::{Check, Options};
 use std::time::Duration;
 
 /// How the ranks of a world over NCCL treat each other. The same on every rank.
@@ -28,20 +28,6 @@ pub enum Sums {
     /// version, on the links and on the length. Bits are equal on all ranks, and differ from those
     /// of other transports. Maxima, and reductions into uneven parts, are taken in rank order.
     Native,
-}
-
-/// Whether calls are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Check {
-    /// Before anything is written, every rank knows that all have called the same with counts
-    /// that agree, and errors name who differs.
-    #[default]
-    Calls,
-    /// Ranks that call different things hang until the timeout, and what they receive is
-    /// unspecified: for runs whose calls are known to agree. Between threads of one process calls
-    /// cost a microsecond or two; between processes an exchange of a few hundred bytes.
-    Nothing,
 }
 
 impl NcclOptions {

@@ -37,6 +37,8 @@ pub use options::Options;
 #[cfg(feature = "data")]
 pub(crate) use placing::is_planned;
 pub use ranks::Ranks;
+#[cfg(feature = "data")]
+pub(crate) use ranks::timeout;
 pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};

@@ -12,7 +12,7 @@ use crate::{Error, Result, sharded};
 use emb_shard::{Plan, WorkloadSpec};
 use std::time::Duration;
 
-/// Largest world: every rank is a thread.
+/// Largest world.
 const MAX_RANKS: u32 = 1024;
 
 /// Many ranks, and where each table lives.
@@ -61,10 +61,7 @@ impl Ranks {
                 "--nodes is {nodes}: {world} ranks are not shared out evenly"
             )));
         }
-        let timeout = options.timeout.unwrap_or(120.0);
-        if !(0.001..=1e6).contains(&timeout) {
-            return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
-        }
+        let timeout = timeout(options)?;
         if options.topology.is_some() && options.planner.is_none() {
             return Err(Error::Config("--topology has no effect: give --planner NAME".into()));
         }
@@ -86,7 +83,6 @@ impl Ranks {
         refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
         check(&plan, tables)?;
-        let timeout = Duration::from_secs_f64(timeout);
         let id_wire = match options.id_wire {
             Some(IdWireKind::Packed) => IdWire::Packed,
             Some(IdWireKind::Plain) | None => IdWire::Plain,
@@ -103,10 +99,22 @@ impl Ranks {
     }
 }
 
-/// Threads of each rank.
-pub(super) fn threads(options: &Options) -> Result<usize> {
+/// How long a rank waits for its peers.
+///
+/// # Errors
+/// No sensible time.
+pub(crate) fn timeout(options: &Options) -> Result<Duration> {
+    let timeout = options.timeout.unwrap_or(120.0);
+    if !(0.001..=1e6).contains(&timeout) {
+        return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
+    }
+    Ok(Duration::from_secs_f64(timeout))
+}
+
+/// Threads of each rank; `local` are the ranks of this host where they are processes.
+pub(super) fn threads(options: &Options, local: Option<usize>) -> Result<usize> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let world = options.world.unwrap_or(1).max(1) as usize;
+    let world = local.unwrap_or(options.world.unwrap_or(1) as usize).max(1);
     match (options.threads, options.threads_per_rank) {
         (Some(_), Some(_)) => Err(Error::Config(
             "--threads and --threads-per-rank both say how many threads compute: give one".into(),

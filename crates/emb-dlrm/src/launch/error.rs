@@ -42,6 +42,9 @@ pub enum Error {
     /// Ranks that know no common address.
     #[error("{0}")]
     NoAddress(String),
+    /// Processes that cannot be started as asked, and why.
+    #[error("{0}")]
+    Start(String),
     /// A meeting of ranks that did not come about.
     #[error("{0}")]
     Meeting(String),

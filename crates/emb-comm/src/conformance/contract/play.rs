@@ -103,7 +103,7 @@ fn compare(told: &mut Told, beside: Option<Failure>, culprit: bool) {
         None if !culprit => "the duplicate did not fail".to_owned(),
         _ => return,
     };
-    told.problem = [std::mem::take(&mut told.problem), problem].join(" ").trim().to_owned();
+    told.add(problem);
 }
 
 /// A rank got an error: the time, and what a later call says.
@@ -122,7 +122,7 @@ fn told<C: Collective>(world: &mut C, step: u64, error: &Error) -> Told {
         }
         _ => return told,
     };
-    told.problem = format!("{}: {later}", differs);
+    told.add(format!("{differs}: {later}"));
     told
 }
 

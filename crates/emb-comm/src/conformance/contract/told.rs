@@ -72,6 +72,14 @@ impl Told {
         Self { rank, at, step, kind, ranks, failed_in: 0, problem, message }
     }
 
+    /// Adds what breaks the contract.
+    pub(super) fn add(&mut self, problem: String) {
+        let before = std::mem::replace(&mut self.problem, problem);
+        if !before.is_empty() {
+            self.problem = format!("{before}; {}", self.problem);
+        }
+    }
+
     /// As a line.
     pub fn to_line(&self) -> String {
         let ranks: Vec<String> = self.ranks.iter().map(ToString::to_string).collect();

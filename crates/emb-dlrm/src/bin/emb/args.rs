@@ -1,9 +1,15 @@
 //! The command line.
 
+mod calibrate;
+mod doctor;
+mod launch;
 mod plan;
 mod profile;
 mod simulate;
 
+pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use launch::{LaunchArgs, LaunchTransport};
 pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 pub(crate) use profile::ProfileArgs;
 pub(crate) use simulate::SimulateArgs;
@@ -49,6 +55,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a DLRM or DLRM-DCNv2.
     Train(Box<TrainArgs>),
+    /// Start emb train on many ranks, a process each, and see them to their end.
+    Launch(Box<LaunchArgs>),
     /// Evaluate a saved model: AUC, and normalized entropy (NE: 1 is guessing the base rate).
     Eval(EvalArgs),
     /// Print the click probability of each row, a line each, in order; rows need no label.
@@ -61,6 +69,10 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Plan and price a step on ever more machines: scaling, memory, what limits it.
     Simulate(Box<SimulateArgs>),
+    /// Look at what this machine, or all machines under mpirun, have and lack, and time an exchange.
+    Doctor(DoctorArgs),
+    /// Measure links, memory and compute, and write the topology that plan and simulate read.
+    Calibrate(CalibrateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -129,4 +141,14 @@ pub(crate) struct InspectArgs {
     /// Print one JSON object on standard output and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Seconds that something may take: 0 to an hour.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
+    if (0.0..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be in 0..=3600".to_owned())
+    }
 }

@@ -2,9 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
+mod doctor;
 mod evaluate;
 mod health;
 mod inspect;
+mod launch;
 mod output;
 mod plan;
 mod predict;
@@ -24,8 +27,13 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Some(result) = launch::hidden() {
+        return exit(result.map(|()| ExitCode::SUCCESS));
+    }
     let cli = Cli::parse();
     let result = match cli.command {
+        Command::Launch(args) => return exit(launch::run(*args)),
+        Command::Doctor(args) => return exit(doctor::run(&args)),
         Command::Train(args) => train::run(*args),
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
@@ -33,12 +41,18 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
     };
+    exit(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit(result: Result<ExitCode, Error>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::error(&error);
-            ExitCode::from(exit_code(&error))
+            let of_peer = emb_dlrm::launch::exit_code(&error);
+            ExitCode::from(of_peer.unwrap_or_else(|| exit_code(&error)))
         }
     }
 }
@@ -46,6 +60,7 @@ fn main() -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::On { source, .. } => exit_code(source),
         _ => 1,
     }
 }

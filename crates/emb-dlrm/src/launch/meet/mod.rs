@@ -70,7 +70,7 @@ fn meet_as(at: &Point, hello: &Hello, blob: &[u8], timeout: Duration) -> Result<
 }
 
 /// "rank 2", "ranks 0, 1 and 3".
-fn list(ranks: &[usize]) -> String {
+pub(super) fn list(ranks: &[usize]) -> String {
     let names: Vec<String> = ranks.iter().map(ToString::to_string).collect();
     match &names[..] {
         [] => "no rank".to_owned(),

@@ -1,6 +1,4 @@
-//! What harnesses of the failure contract share: rows of its table.
-
-pub(crate) mod threads;
+//! Rows of the table of the failure contract, which its harnesses write.
 
 use emb_comm::conformance::contract::{CULPRIT, Case, Told};
 use serde_json::json;
@@ -13,34 +11,39 @@ use std::time::Duration;
 pub(crate) struct Row {
     pub(crate) transport: &'static str,
     pub(crate) case: Case,
-    /// When it happened; the last survivor was told this much later.
-    pub(crate) fell: Duration,
-    pub(crate) told: Vec<Option<Told>>,
+    /// How much later than the fault the last survivor was told, or the job was over.
+    pub(crate) after: Option<Duration>,
+    /// What a survivor or the launcher said.
+    pub(crate) message: Option<String>,
     /// What breaks the contract.
     pub(crate) findings: Vec<String>,
 }
 
 impl Row {
-    fn survivors(&self) -> impl Iterator<Item = &Told> {
-        self.told.iter().flatten().filter(|told| told.rank != CULPRIT)
-    }
-
-    /// Milliseconds until the last survivor was told.
-    pub(crate) fn after_ms(&self) -> Option<f64> {
-        let last = self.survivors().map(|told| told.at).max();
-        last.map(|last| last.saturating_sub(self.fell).as_secs_f64() * 1e3)
+    /// Of what ranks were told of a fault that fell at a time.
+    pub(crate) fn of(
+        transport: &'static str,
+        case: Case,
+        told: &[Option<Told>],
+        fell: Duration,
+        findings: Vec<String>,
+    ) -> Self {
+        let survivors = || told.iter().flatten().filter(|told| told.rank != CULPRIT);
+        let last = survivors().map(|told| told.at).max();
+        let after = last.map(|last| last.saturating_sub(fell));
+        let message = survivors().next().map(|told| told.message.clone());
+        Self { transport, case, after, message, findings }
     }
 
     /// Prints it, and adds it to the file that `EMB_CONTRACT` names.
-    pub(crate) fn write(&self, message: Option<&str>, after_ms: Option<f64>) {
-        let said = self.survivors().next().map(|told| told.message.as_str());
+    pub(crate) fn write(&self) {
         let row = json!({
             "transport": self.transport,
             "sets": self.case.sets.name(),
             "fault": self.case.fault.name(),
             "fails": CULPRIT,
-            "after_ms": after_ms.or_else(|| self.after_ms()),
-            "message": message.or(said),
+            "after_ms": self.after.map(|after| after.as_secs_f64() * 1e3),
+            "message": self.message,
             "findings": self.findings,
         });
         eprintln!("{row}");
@@ -59,5 +62,5 @@ pub(crate) fn assert_kept(rows: &[Row]) {
         row.findings.iter().map(move |finding| format!("{name}: {finding}"))
     });
     let lines: Vec<String> = lines.collect();
-    assert!(lines.is_empty(), "{} of the contract:\n{}", lines.len(), lines.join("\n"));
+    assert!(lines.is_empty(), "{} findings:\n{}", lines.len(), lines.join("\n"));
 }

@@ -1,0 +1,218 @@
+//! How a rank's process ended, and which of many ends was the first cause: [`judge`].
+
+use super::PEER_FAILED;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum How {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// Nobody knows: the connection to its host broke.
+    Gone,
+    /// It did not begin.
+    NotStarted(String),
+    /// It did not come on, and was ended after the others had given up on it.
+    Stalled,
+}
+
+/// The end of one rank's process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Its rank.
+    pub rank: usize,
+    /// Its host.
+    pub host: String,
+    /// Its number on the host.
+    pub pid: u32,
+    /// How it ended.
+    pub how: How,
+    /// Seconds it ran.
+    pub seconds: f64,
+    /// The step it was in; 0 before the first.
+    pub step: u64,
+    /// Ranks that it waited for in vain.
+    pub missing: Vec<usize>,
+    /// Whether it was told to end, as the others are when one failed.
+    pub told: bool,
+}
+
+/// What the ends of all ranks mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The first cause.
+    pub cause: End,
+    /// Ranks whose processes are lost: killed, stalled, or on a host that is gone. Empty where a
+    /// process failed by itself, as it would again.
+    pub lost: Vec<usize>,
+}
+
+impl End {
+    /// Whether the process itself is lost, though it did nothing wrong that is known.
+    fn is_lost(&self) -> bool {
+        !self.told && matches!(self.how, How::Signal(_) | How::Gone | How::Stalled)
+    }
+
+    /// Whether it ended well.
+    pub fn is_good(&self) -> bool {
+        self.how == How::Code(0)
+    }
+
+    /// Whether it says more than that a peer failed.
+    pub(super) fn is_news(&self) -> bool {
+        self.is_lost() || self.is_own_failure()
+    }
+
+    fn is_own_failure(&self) -> bool {
+        let own = |code| code != 0 && code != i32::from(PEER_FAILED);
+        !self.told && matches!(&self.how, How::Code(code) if own(*code))
+            || matches!(self.how, How::NotStarted(_))
+    }
+
+    fn is_of_a_peer(&self) -> bool {
+        !self.told && self.how == How::Code(i32::from(PEER_FAILED))
+    }
+
+    /// The exit code that says the same to a shell: 128 and the signal where one ended it.
+    pub fn exit_code(&self) -> u8 {
+        match self.how {
+            How::Code(code) => u8::try_from(code).unwrap_or(1),
+            How::Signal(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            How::Stalled => PEER_FAILED,
+            How::Gone | How::NotStarted(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, host, pid, seconds, step, .. } = self;
+        write!(f, "rank {rank} (pid {pid} on {host}) ")?;
+        match &self.how {
+            How::Code(0) => write!(f, "ended well")?,
+            How::Code(code) => write!(f, "ended with exit code {code}")?,
+            How::Signal(signal) => {
+                let name = signal_hook::low_level::signal_name(*signal);
+                let name = name.map_or(String::new(), |name| format!(" ({name})"));
+                write!(f, "was killed by signal {signal}{name}")?;
+            }
+            How::Gone => write!(f, "is gone: the connection to its host broke")?,
+            How::NotStarted(why) => return write!(f, "did not start: {why}"),
+            How::Stalled => write!(f, "came no further; the others gave up on it")?,
+        }
+        write!(f, " after {seconds:.1} s")?;
+        if *step > 0 { write!(f, ", in step {step}") } else { Ok(()) }
+    }
+}
+
+/// Says which of the ends, in the order in which they came, was the first cause; `None` where all
+/// ended well.
+///
+/// A lost process is never the consequence of another's failure, so it comes first; then who failed
+/// by itself. Where all only say that a peer failed, it is the one that did not end by itself: it
+/// stalled.
+pub fn judge(ends: &[End]) -> Option<Verdict> {
+    let lost = ends.iter().filter(|end| end.is_lost() && end.how != How::Stalled);
+    let first = lost.clone().find(|end| end.how != How::Gone).or_else(|| lost.clone().next());
+    if let Some(cause) = first {
+        let ranks: BTreeSet<usize> = lost.map(|end| end.rank).collect();
+        return Some(Verdict { cause: cause.clone(), lost: ranks.into_iter().collect() });
+    }
+    if let Some(cause) = ends.iter().find(|end| end.is_own_failure()) {
+        return Some(Verdict { cause: cause.clone(), lost: Vec::new() });
+    }
+    let gave_up: Vec<&End> = ends.iter().filter(|end| end.is_of_a_peer()).collect();
+    let named: BTreeSet<usize> = gave_up.iter().flat_map(|end| end.missing.clone()).collect();
+    let stayed = || ends.iter().filter(|end| end.told);
+    let stalled: Vec<&End> = match gave_up.is_empty() {
+        true => Vec::new(),
+        false if stayed().any(|end| named.contains(&end.rank)) => {
+            stayed().filter(|end| named.contains(&end.rank)).collect()
+        }
+        false => stayed().collect(),
+    };
+    if let Some(&first) = stalled.first() {
+        let cause = End { how: How::Stalled, told: false, ..first.clone() };
+        return Some(Verdict { cause, lost: stalled.iter().map(|end| end.rank).collect() });
+    }
+    let cause = gave_up.first().copied().or_else(|| ends.iter().find(|end| !end.is_good()))?;
+    Some(Verdict { cause: cause.clone(), lost: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(rank: usize, how: How) -> End {
+        let (host, missing) = ("a".to_owned(), Vec::new());
+        End { rank, host, pid: 100, how, seconds: 12.3, step: 37, missing, told: false }
+    }
+
+    fn told(rank: usize) -> End {
+        End { told: true, ..end(rank, How::Signal(15)) }
+    }
+
+    fn gave_up(rank: usize, missing: &[usize]) -> End {
+        End { missing: missing.to_vec(), ..end(rank, How::Code(75)) }
+    }
+
+    fn check(ends: &[End], cause: (usize, How), lost: &[usize]) {
+        let verdict = judge(ends).expect("something failed");
+        assert_eq!((verdict.cause.rank, verdict.cause.how), cause, "{ends:?}");
+        assert_eq!(verdict.lost, lost, "{ends:?}");
+    }
+
+    #[test]
+    fn a_killed_process_is_lost_whoever_else_complains_first() {
+        let killed = end(2, How::Signal(9));
+        check(&[killed.clone(), told(0), told(1)], (2, How::Signal(9)), &[2]);
+        check(&[gave_up(0, &[2]), killed.clone(), told(1)], (2, How::Signal(9)), &[2]);
+        check(&[killed, end(3, How::Signal(11)), told(0)], (2, How::Signal(9)), &[2, 3]);
+    }
+
+    #[test]
+    fn a_process_that_fails_by_itself_is_not_lost() {
+        check(&[gave_up(0, &[]), end(1, How::Code(2)), told(2)], (1, How::Code(2)), &[]);
+        check(&[end(1, How::Code(101)), end(0, How::Code(1))], (1, How::Code(101)), &[]);
+        let absent = How::NotStarted("no such file".to_owned());
+        check(&[end(1, absent.clone()), told(0)], (1, absent), &[]);
+    }
+
+    #[test]
+    fn who_stays_when_all_others_gave_up_has_stalled() {
+        check(&[gave_up(0, &[]), gave_up(1, &[]), told(2)], (2, How::Stalled), &[2]);
+        // One that is only slow to end is not who was missed.
+        check(&[gave_up(0, &[2]), told(1), told(2)], (2, How::Stalled), &[2]);
+        // A rank that woke up in time and gave up too.
+        check(&[gave_up(0, &[2]), gave_up(2, &[0])], (0, How::Code(75)), &[]);
+    }
+
+    #[test]
+    fn hosts_that_are_gone_take_their_ranks_along() {
+        let gone = [end(2, How::Gone), end(3, How::Gone), told(0), told(1)];
+        check(&gone, (2, How::Gone), &[2, 3]);
+    }
+
+    #[test]
+    fn all_well_is_no_failure() {
+        assert_eq!(judge(&[end(0, How::Code(0)), end(1, How::Code(0))]), None);
+    }
+
+    #[test]
+    fn ends_say_who_where_how_and_when() {
+        let said = [How::Signal(9), How::Code(2), How::Stalled].map(|how| end(2, how));
+        assert_eq!(
+            said[0].to_string(),
+            "rank 2 (pid 100 on a) was killed by signal 9 (SIGKILL) after 12.3 s, in step 37"
+        );
+        assert_eq!(
+            End { step: 0, ..said[1].clone() }.to_string(),
+            "rank 2 (pid 100 on a) ended with exit code 2 after 12.3 s"
+        );
+        assert_eq!(said.map(|end| end.exit_code()), [137, 2, 75]);
+    }
+}

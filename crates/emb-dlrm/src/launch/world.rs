@@ -1,0 +1,356 @@
+//! The processes of a world from start to end: [`Launch`].
+
+use super::Error;
+use super::children::{end_children, ended};
+use super::ending::{End, How, Verdict, judge};
+use super::frames::{FINISH, KILL, Keeper, TERMINATE};
+use super::keeper::GRACE;
+use super::line::{Event, Silent, Switchboard};
+use super::meet::list;
+use super::signals::Requests;
+use super::start::{Keepers, Start};
+use std::ffi::OsString;
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at children and clocks.
+const TICK: Duration = Duration::from_millis(20);
+/// After how long it is said which ranks are not there yet, and after how long it is given up.
+const START_NOTE: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(300);
+/// After how long without a word a host counts as gone. Keepers speak every second.
+const SILENCE: Duration = Duration::from_secs(30);
+/// A pause of this process itself that is no one else's silence.
+const SUSPENDED: Duration = Duration::from_secs(5);
+
+/// What ranks print, and what there is to say of them.
+pub trait Voice: Send + Sync {
+    /// Standard output of rank 0, unchanged.
+    fn out(&self, bytes: &[u8]);
+    /// A line of another rank, or of any rank's standard error; its end included, if it has one.
+    fn line(&self, rank: usize, line: &[u8]);
+    /// A word of the launcher itself.
+    fn note(&self, line: &str);
+}
+
+/// A world of processes to start.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// This executable.
+    pub emb: PathBuf,
+    /// Who starts them.
+    pub start: Start,
+    /// How many.
+    pub world: usize,
+    /// What each runs.
+    pub program: Vec<OsString>,
+    /// How long the others may take to end by themselves after one failed.
+    pub grace: Duration,
+}
+
+/// How a world ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// All processes ended well.
+    Well,
+    /// One failed.
+    Failed(Verdict),
+    /// This process was told to end by a signal, and ended all.
+    Signal(i32),
+    /// Not all processes came to be; what the launcher's program returned.
+    NotStarted(String, u8),
+}
+
+/// A rank whose keeper called.
+struct Live {
+    orders: TcpStream,
+    keeper: Keeper,
+    silent: Silent,
+    since: Instant,
+    step: u64,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// One failed; the others may say what they saw until then.
+    Grace(Instant),
+    /// All were told to end.
+    Told(Instant),
+    /// All were killed.
+    Killed(Instant),
+}
+
+struct World<'a> {
+    launch: &'a Launch,
+    voice: &'a dyn Voice,
+    ranks: Vec<Option<Live>>,
+    /// In the order in which they came.
+    ends: Vec<End>,
+    phase: Phase,
+    /// The first end that was told of.
+    told_of: Option<usize>,
+    /// Silence is counted from here: this process itself may have been suspended.
+    floor: Instant,
+}
+
+impl Launch {
+    /// Starts the processes, hands on what they print, and waits until all have ended; ends all when
+    /// one fails or a request to end comes. To be called on the main thread, with which the processes
+    /// die.
+    ///
+    /// # Errors
+    /// Nothing could be started.
+    pub fn run(&self, requests: &Requests, voice: &Arc<dyn Voice>) -> Result<Outcome, Error> {
+        let (to, events) = channel();
+        let hosts = match &self.start {
+            Start::MpiRun(run) => run.hosts.as_ref(),
+            Start::Here => None,
+        };
+        let board = Switchboard::open(hosts.is_some(), to, voice.clone())?;
+        let (emb, program, world) = (&*self.emb, &*self.program, self.world);
+        let contact = board.contact(hosts)?;
+        let mut children = self.start.begin(&Keepers { emb, program, world, contact })?;
+        let ranks = (0..world).map(|_| None).collect();
+        let (ends, phase, told_of) = (Vec::new(), Phase::Running, None);
+        let floor = Instant::now();
+        let mut world = World { launch: self, voice: &**voice, ranks, ends, phase, told_of, floor };
+        let ended = world.until_the_end(&board, &events, requests, &mut children);
+        world.order(FINISH);
+        end_children(&mut children);
+        ended
+    }
+}
+
+impl World<'_> {
+    fn until_the_end(
+        &mut self,
+        board: &Switchboard,
+        events: &Receiver<Event>,
+        requests: &Requests,
+        children: &mut [Child],
+    ) -> Result<Outcome, Error> {
+        let begun = Instant::now();
+        let (mut last, mut noted, mut childless) = (begun, false, None);
+        while self.ends.len() < self.launch.world {
+            board.answer();
+            match events.recv_timeout(TICK) {
+                Ok(event) => self.take(event)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            let now = Instant::now();
+            if now - last > SUSPENDED {
+                self.floor = now;
+            }
+            last = now;
+            self.heed(requests);
+            self.look_at_clocks(now);
+            let missing = self.missing();
+            if missing.is_empty() {
+                continue;
+            }
+            // What was said last may still be on its way.
+            if childless.is_none() && children.iter_mut().all(|child| ended(child).is_some()) {
+                childless = Some(now);
+            }
+            if childless.is_some_and(|at| now - at > Duration::from_millis(500)) {
+                return Ok(self.not_started(&missing, children, requests));
+            }
+            if !noted && now - begun > START_NOTE {
+                noted = true;
+                self.voice.note(&format!("still waiting for {} to start", list(&missing)));
+            }
+            if now - begun > START && self.phase == Phase::Running {
+                self.tell(TERMINATE);
+                let what = format!("{} did not start within {} s", list(&missing), START.as_secs());
+                return Ok(Outcome::NotStarted(what, 1));
+            }
+        }
+        Ok(self.outcome(requests))
+    }
+
+    fn outcome(&self, requests: &Requests) -> Outcome {
+        match (requests.signal(), judge(&self.ends)) {
+            (0, None) => Outcome::Well,
+            (0, Some(verdict)) => {
+                if self.told_of != Some(verdict.cause.rank) {
+                    self.voice.note(&verdict.cause.to_string());
+                }
+                Outcome::Failed(verdict)
+            }
+            (signal, _) => Outcome::Signal(signal),
+        }
+    }
+
+    fn not_started(
+        &self,
+        missing: &[usize],
+        children: &mut [Child],
+        requests: &Requests,
+    ) -> Outcome {
+        let signal = requests.signal();
+        if signal != 0 {
+            return Outcome::Signal(signal);
+        }
+        let codes: Vec<i32> = children.iter_mut().filter_map(ended).collect();
+        let code = codes.into_iter().find(|&code| code != 0).unwrap_or(1);
+        let who = match &self.launch.start {
+            Start::MpiRun(_) => "mpirun",
+            Start::Here => "their keepers",
+        };
+        let what = format!("{who} ended with exit code {code} before {} started", list(missing));
+        Outcome::NotStarted(what, u8::try_from(code).unwrap_or(1))
+    }
+
+    /// Ranks that have not been heard of.
+    fn missing(&self) -> Vec<usize> {
+        let known = |rank: &usize| {
+            self.ranks[*rank].is_some() || self.ends.iter().any(|end| end.rank == *rank)
+        };
+        (0..self.launch.world).filter(|rank| !known(rank)).collect()
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), Error> {
+        match event {
+            Event::Came { keeper, orders, silent } => self.welcome(keeper, orders, silent),
+            Event::Other(keeper) => {
+                return Err(Error::Start(format!(
+                    "rank {} on {} runs emb {}, this is emb {}",
+                    keeper.rank,
+                    keeper.host,
+                    keeper.version,
+                    env!("CARGO_PKG_VERSION")
+                )));
+            }
+            Event::Beat { rank, step } => {
+                if let Some(Some(live)) = self.ranks.get_mut(rank) {
+                    live.step = step;
+                }
+            }
+            Event::Ended(end) => self.end(end),
+            Event::Lost { rank } => self.lose(rank),
+        }
+        Ok(())
+    }
+
+    fn welcome(&mut self, keeper: Keeper, mut orders: TcpStream, silent: Silent) {
+        let place = self.ranks.get(keeper.rank);
+        if keeper.world != self.launch.world || !matches!(place, Some(None)) {
+            self.voice.note(&format!(
+                "a process of {} says that it is rank {} of {}: it is none of {} and is ended",
+                keeper.host, keeper.rank, keeper.world, self.launch.world
+            ));
+            drop(orders.write_all(&[KILL, FINISH]));
+            return;
+        }
+        // Who comes while all are ended is ended too.
+        match self.phase {
+            Phase::Running | Phase::Grace(_) => {}
+            Phase::Told(_) | Phase::Killed(_) => drop(orders.write_all(&[TERMINATE])),
+        }
+        let rank = keeper.rank;
+        let since = Instant::now();
+        self.ranks[rank] = Some(Live { orders, keeper, silent, since, step: 0 });
+    }
+
+    fn end(&mut self, end: End) {
+        if self.ends.iter().any(|known| known.rank == end.rank) {
+            return;
+        }
+        let bad = !end.is_good();
+        if bad && end.is_news() && self.told_of.is_none() && self.phase == Phase::Running {
+            self.told_of = Some(end.rank);
+            self.voice.note(&end.to_string());
+        }
+        self.ends.push(end);
+        if bad && self.phase == Phase::Running {
+            self.phase = Phase::Grace(Instant::now() + self.launch.grace);
+        }
+    }
+
+    /// A connection broke: after the end of its rank that is in order.
+    fn lose(&mut self, rank: usize) {
+        let Some(Some(live)) = self.ranks.get(rank) else { return };
+        let Keeper { host, pid, .. } = live.keeper.clone();
+        let seconds = live.since.elapsed().as_secs_f64();
+        let told = matches!(self.phase, Phase::Told(_) | Phase::Killed(_));
+        let (step, missing) = (live.step, Vec::new());
+        self.end(End { rank, host, pid, how: How::Gone, seconds, step, missing, told });
+    }
+
+    fn heed(&mut self, requests: &Requests) {
+        let signal = requests.signal();
+        if signal == 0 {
+            return;
+        }
+        let now = Instant::now();
+        let twice = requests.times() > 1;
+        match self.phase {
+            Phase::Running | Phase::Grace(_) => {
+                let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+                self.voice.note(&format!("{name}: ending all ranks"));
+                self.tell(TERMINATE);
+                self.phase = Phase::Told(now + GRACE + GRACE);
+            }
+            Phase::Told(_) if twice => {
+                self.tell(KILL);
+                self.phase = Phase::Killed(now + GRACE);
+            }
+            Phase::Told(_) | Phase::Killed(_) => {}
+        }
+    }
+
+    fn look_at_clocks(&mut self, now: Instant) {
+        for rank in 0..self.ranks.len() {
+            let silent = self.ranks[rank].as_ref().map(|live| live.silent.length(self.floor));
+            if silent.is_some_and(|length| length > SILENCE) && !self.has_ended(rank) {
+                if let Some(live) = &self.ranks[rank] {
+                    drop(live.orders.shutdown(Shutdown::Both));
+                }
+                self.lose(rank);
+            }
+        }
+        match self.phase {
+            Phase::Grace(until) if now >= until => {
+                self.tell(TERMINATE);
+                self.phase = Phase::Told(now + GRACE + GRACE);
+            }
+            Phase::Told(until) if now >= until => {
+                self.tell(KILL);
+                self.phase = Phase::Killed(now + GRACE);
+            }
+            Phase::Killed(until) if now >= until => {
+                (0..self.ranks.len()).for_each(|rank| self.lose(rank));
+            }
+            _ => {}
+        }
+    }
+
+    fn has_ended(&self, rank: usize) -> bool {
+        self.ends.iter().any(|end| end.rank == rank)
+    }
+
+    /// Gives an order to those that have not ended.
+    fn tell(&mut self, order: u8) {
+        for rank in 0..self.ranks.len() {
+            if !self.has_ended(rank)
+                && let Some(live) = &mut self.ranks[rank]
+            {
+                drop(live.orders.write_all(&[order]));
+            }
+        }
+    }
+
+    /// Gives an order to all.
+    fn order(&mut self, order: u8) {
+        for live in self.ranks.iter_mut().flatten() {
+            drop(live.orders.write_all(&[order]));
+        }
+    }
+}
