@@ -3,11 +3,13 @@
 //! A planted teacher makes the labels of samples whose ids follow a Zipf law. Four ranks, the tables
 //! cut by rows, train on the same samples once in `f32`, once with the learning rates changed in their
 //! sixth digit, which shows how far rounding alone leads apart, and once in every format, rows and
-//! gradients alike.
+//! gradients alike. Sums of squares begin above 0 and learning rates end at 0: otherwise the first
+//! steps have the size of the rate whatever the gradient, and the nudge alone changes the normalized
+//! entropy by nearly 0.1 %.
 //!
 //! ```text
 //! cargo run --release -p emb-dlrm --example wire_formats
-//! cargo run --release -p emb-dlrm --example wire_formats -- --formats f16,bf16,int8 --steps 500
+//! cargo run --release -p emb-dlrm --example wire_formats -- --formats f16,bf16,int8 --steps 1000
 //! ```
 //!
 //! It ends with an error where `f16`, `bf16` or `int8` is further from `f32` than `--limit`.
@@ -35,7 +37,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "FORMAT,...")]
     formats: Vec<Wire>,
     /// Steps
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 300)]
     steps: u64,
     /// Samples of the global batch
     #[arg(long, value_name = "N", default_value_t = 2048)]
@@ -86,10 +88,10 @@ fn compare(arguments: &Arguments) -> Result<String> {
     let mut line = |name: &str, of: &Outcome| {
         let (ne, percent, bytes) = (of.ne, percent(of), of.bytes);
         let part = 100.0 * bytes / exact.bytes;
-        drop(writeln!(
+        let _ = writeln!(
             text,
-            "{name:<10}  {ne:.5}  {percent:>+8.4} %  {bytes:>11.0}  {part:>5.1} %"
-        ));
+            "{name:<11}  {ne:.6}  {percent:>+8.4} %  {bytes:>11.0}  {part:>5.1} %"
+        );
     };
     line("f32", &exact);
     line("f32, nudged", &nudged);
@@ -100,7 +102,7 @@ fn compare(arguments: &Arguments) -> Result<String> {
             far = Some((wire, percent(&of)));
         }
     }
-    let head = "format      NE       of f32       bytes a step  of f32\n";
+    let head = "format       NE        of f32      bytes a step  of f32\n";
     let text = format!("{head}{text}");
     match far {
         None => Ok(text),
@@ -114,7 +116,7 @@ fn compare(arguments: &Arguments) -> Result<String> {
 }
 
 fn run(arguments: &Arguments, wire: Wire, factor: f64) -> Result<Outcome> {
-    let (lr, since) = (0.02 * factor, Instant::now());
+    let since = Instant::now();
     let format: WireOptions = wire.name().parse().map_err(Error::Config)?;
     let config = Config::resolve(Options {
         data: vec!["synthetic".into()],
@@ -127,8 +129,10 @@ fn run(arguments: &Arguments, wire: Wire, factor: f64) -> Result<Outcome> {
         seed: Some(arguments.seed),
         world: Some(arguments.world),
         plan: Some("row-wise".into()),
-        lr: Some(lr),
-        dense_lr: Some(lr),
+        lr: Some(0.02 * factor),
+        dense_lr: Some(0.01 * factor),
+        initial_accumulator: Some(1e-6),
+        lr_decay: Some(format!("poly:0:{}:1", arguments.steps)),
         wire: Some(format),
         ..Options::default()
     })?;
