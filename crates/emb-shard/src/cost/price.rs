@@ -173,12 +173,7 @@ fn exchange(
 }
 
 /// Seconds in which owners of columns tell each other statistics of rows.
-fn statistics(
-    ledger: &Ledger<'_>,
-    placed: &Placed,
-    place: usize,
-    priced: Priced,
-) -> f64 {
+fn statistics(ledger: &Ledger<'_>, placed: &Placed, place: usize, priced: Priced) -> f64 {
     let runs = placed.collectives.statistics;
     if runs == 0.0 {
         return 0.0;
