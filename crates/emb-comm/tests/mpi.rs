@@ -4,7 +4,7 @@
 
 mod mpi_cases;
 
-use mpi_cases::{CASES, Case};
+use mpi_cases::{Case, cases};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 const CASE: &str = "EMB_MPI_CASE";
 
 fn main() -> ExitCode {
+    let cases = cases();
     if let Ok(name) = std::env::var(CASE) {
-        let case = CASES.iter().find(|case| case.name == name).expect("a case of this name");
+        let case = cases.iter().find(|case| case.name == name).expect("a case of this name");
         return (case.rank)();
     }
     let filter: Vec<String> =
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for case in CASES.iter().filter(picked) {
+    for case in cases.iter().filter(picked) {
         for &world in case.worlds {
             let began = Instant::now();
             let output = start(case, world);
@@ -62,6 +63,9 @@ fn problem(case: &Case, world: usize, output: &Output, took: Duration) -> Option
     let text = String::from_utf8_lossy(&output.stderr);
     if output.status.success() != case.succeeds {
         return Some(format!("mpirun ended with {}", output.status));
+    }
+    if case.code.is_some() && output.status.code() != case.code {
+        return Some(format!("mpirun ended with {}, not {:?}", output.status, case.code));
     }
     if took > case.within {
         return Some(format!("it took {took:?}, more than {:?}", case.within));

@@ -35,8 +35,15 @@ fn checked(call: &'static str, code: c_int) -> Result<()> {
 
 /// An error of a call.
 pub(super) fn failed(call: &'static str, problem: String) -> Error {
-    let place = PLACE.get().map_or("a process that has no rank yet", String::as_str).to_owned();
+    let place = PLACE.get().cloned().unwrap_or_else(by_launcher);
     Error::Mpi { call, place, problem }
+}
+
+/// Where this process will be, as launchers say it before the library does.
+fn by_launcher() -> String {
+    let known = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
+    let rank = known.iter().find_map(|name| std::env::var(name).ok());
+    rank.map_or("a process that has no rank yet".to_owned(), |rank| format!("rank {rank}"))
 }
 
 fn explain(code: c_int) -> String {

@@ -33,6 +33,8 @@ pub(super) struct Wire {
     pub(super) control: Arc<Control>,
     /// Tells messages of this set from those of others that share ranks.
     pub(super) tag: u64,
+    /// The duplicate that this set is of, by its tag: ranks are in one operation of each at a time.
+    pub(super) copy: u64,
     requests: Vec<Request>,
     /// What each request is for.
     pub(super) ends: Vec<End>,
@@ -103,8 +105,9 @@ impl Drop for Transfer<'_, '_> {
 }
 
 impl Wire {
-    pub(super) fn new(control: Arc<Control>, tag: u64) -> Self {
-        Self { control, tag, requests: Vec::new(), ends: Vec::new(), answered: 0 }
+    /// Of the set with this tag, which is of the duplicate `copy`.
+    pub(super) fn new(control: Arc<Control>, tag: u64, copy: u64) -> Self {
+        Self { control, tag, copy, requests: Vec::new(), ends: Vec::new(), answered: 0 }
     }
 
     /// Begins messages, and returns once all have ended. Where that fails, the world fails, and

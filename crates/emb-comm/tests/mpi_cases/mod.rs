@@ -1,6 +1,10 @@
 //! The cases: what each process does, and how the job must end.
 
-use emb_comm::{Mpi, MpiOptions, conformance};
+mod conformance;
+mod faults;
+mod long;
+
+use emb_comm::{Mpi, MpiOptions};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,55 +17,40 @@ pub(crate) struct Case {
     pub(crate) rank: fn() -> ExitCode,
     /// Whether the job ends well.
     pub(crate) succeeds: bool,
-    /// How long it may take.
+    /// How long it may take, launcher included.
     pub(crate) within: Duration,
-    /// What is wrong with what the processes printed, given how many there were.
+    /// The code that the launcher ends with, where it is that of a rank.
+    pub(crate) code: Option<i32>,
+    /// What is wrong with what the processes and the launcher printed, given how many there were.
     pub(crate) says: fn(usize, &str) -> Option<String>,
 }
 
-pub(crate) const CASES: &[Case] = &[
-    Case {
-        name: "conforms",
-        worlds: &[1, 2, 3, 4, 8],
-        rank: conforms,
-        succeeds: true,
-        within: Duration::from_mins(1),
-        says: |_, _| None,
-    },
-    Case {
-        name: "refuses_and_starts_anew",
-        worlds: &[2, 3, 4, 8],
-        rank: refuses,
-        succeeds: true,
-        within: Duration::from_mins(1),
-        says: |_, _| None,
-    },
-];
-
-fn options() -> MpiOptions {
-    MpiOptions::default().with_timeout(Duration::from_secs(30))
+/// All cases.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = conformance::cases();
+    cases.extend(faults::cases());
+    cases.extend(long::cases());
+    cases
 }
 
-fn start() -> Mpi {
-    Mpi::start(&options()).unwrap_or_else(|error| panic!("{error}"))
+fn options(timeout: Duration) -> MpiOptions {
+    MpiOptions::default().with_timeout(timeout)
 }
 
-fn conforms() -> ExitCode {
-    let mut rank = start();
-    for check in conformance::checks::<Mpi>() {
-        check.run(&mut rank).unwrap_or_else(|error| panic!("{}: {error}", check.name()));
+fn start(options: &MpiOptions) -> Mpi {
+    Mpi::start(options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every one of `ranks` has printed what it says, and that contains each of `texts`.
+fn each_says(ranks: &[usize], printed: &str, texts: &[&str]) -> Option<String> {
+    for rank in ranks {
+        let begin = format!("rank {rank} says: ");
+        let Some(line) = printed.lines().find_map(|line| line.strip_prefix(&begin)) else {
+            return Some(format!("rank {rank} says nothing"));
+        };
+        if let Some(text) = texts.iter().find(|text| !line.contains(**text)) {
+            return Some(format!("rank {rank} does not say {text:?}, but {line:?}"));
+        }
     }
-    rank.close().unwrap_or_else(|error| panic!("{error}"));
-    ExitCode::SUCCESS
-}
-
-fn refuses() -> ExitCode {
-    for check in conformance::refusals::<Mpi>() {
-        let mut rank = start();
-        check.run(&mut rank).unwrap_or_else(|error| panic!("{}: {error}", check.name()));
-        let error = rank.close().expect_err("the world has failed");
-        assert!(error.to_string().contains("in step 7"), "{}: {error}", check.name());
-    }
-    start().close().expect("a new world is well");
-    ExitCode::SUCCESS
+    None
 }

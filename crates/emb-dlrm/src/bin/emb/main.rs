@@ -51,7 +51,8 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::error(&error);
-            ExitCode::from(exit_code(&error))
+            let of_peer = emb_dlrm::launch::exit_code(&error);
+            ExitCode::from(of_peer.unwrap_or_else(|| exit_code(&error)))
         }
     }
 }
@@ -59,6 +60,7 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::On { source, .. } => exit_code(source),
         _ => 1,
     }
 }
