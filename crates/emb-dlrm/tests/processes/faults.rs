@@ -129,15 +129,38 @@ fn a_rank_with_a_shorter_file_is_named_by_all() {
     started_otherwise("shorter data file", change, &["training file of"]);
 }
 
+/// A file of as many bytes, with a line that nobody can read.
+fn bad_file(folder: &Folder) -> String {
+    let mut lines: Vec<String> = rows(640).lines().map(str::to_owned).collect();
+    lines[300].replace_range(..1, "x");
+    folder.file("bad.txt", &(lines.join("\n") + "\n"))
+}
+
 #[test]
-fn u40_a_line_that_one_rank_cannot_read_is_named_by_all_with_file_and_line() {
+fn a_rank_that_reads_another_line_is_named_by_all() {
     let change = |folder: &Folder, words: &mut Vec<String>| {
-        // As long as the file of the others.
-        let mut lines: Vec<String> = rows(640).lines().map(str::to_owned).collect();
-        lines[300].replace_range(..1, "x");
-        set(words, "--data", &folder.file("bad.txt", &(lines.join("\n") + "\n")));
+        set(words, "--data", &bad_file(folder));
     };
-    started_otherwise("bad line of one rank", change, &["bad.txt", "301"]);
+    started_otherwise("bad line of one rank", change, &["has other data than ranks 0, 1 and 3"]);
+}
+
+#[test]
+fn u40_a_line_that_cannot_be_read_is_named_by_every_rank_with_its_file() {
+    for (sets, layout) in LAYOUTS {
+        let folder = Folder::new("bad");
+        let mut words = training(&folder, layout, &[]);
+        set(&mut words, "--data", &bad_file(&folder));
+        let began = Instant::now();
+        let ended = Job::start(&folder, &words, None).end(TIMEOUT + GRACE);
+        let after = began.elapsed();
+        assert!(!ended.succeeded, "{ended}");
+        let errors = ended.errors();
+        for rank in 0..4 {
+            let error = errors.get(&rank).unwrap_or_else(|| panic!("{rank} is silent: {ended}"));
+            assert!(error.contains("bad.txt, line 301, column label"), "rank {rank}: {error}");
+        }
+        job::row(sets, "bad line of all ranks", 0, after, &errors[&1]);
+    }
 }
 
 #[test]

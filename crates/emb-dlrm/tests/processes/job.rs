@@ -189,15 +189,22 @@ impl Drop for Job {
 }
 
 impl Ended {
-    /// What each rank says went wrong; errors of two ranks may share a line.
+    /// What each rank says went wrong; errors of two ranks may share a line. A rank that cannot end
+    /// its messages says so itself before it ends the job.
     pub(crate) fn errors(&self) -> BTreeMap<usize, String> {
+        let stuck = self.said.lines().filter(|line| line.ends_with("so this job does"));
+        let stuck = stuck.filter_map(|line| {
+            let (_operation, rest) = line.split_once(" on rank ")?;
+            let (rank, _) = rest.split_once(' ')?;
+            Some((rank.parse().ok()?, line.to_owned()))
+        });
         let found = self.said.split("error: rank ").skip(1).filter_map(|text| {
             let (rank, rest) = text.split_once(" on ")?;
             let line = rest.lines().next()?;
             let (_host, error) = line.split_once(": ")?;
             Some((rank.parse().ok()?, error.to_owned()))
         });
-        found.collect()
+        stuck.chain(found).collect()
     }
 
     /// The line that contains a text.
