@@ -64,7 +64,7 @@ pub(super) struct Control {
     told: AtomicBool,
     /// Counts questions where this process is.
     asked: AtomicU64,
-    /// Counts ranks that have left a set.
+    /// How many departures are known that concern a set that lives here.
     departures: AtomicU64,
     /// Tags that sets have; see `groups.rs`.
     pub(super) tags: Mutex<super::groups::Tags>,
@@ -202,9 +202,9 @@ impl Control {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// How many ranks have left sets.
-    pub(super) fn departures(&self) -> u64 {
-        self.departures.load(Ordering::Acquire)
+    /// Whether ranks have left sets that this one is in.
+    pub(super) fn has_departures(&self) -> bool {
+        self.departures.load(Ordering::Acquire) > 0
     }
 
     /// The step in which a rank has left a set, if it has.
@@ -219,7 +219,9 @@ impl Control {
         lock(&self.tags).release(tag);
         let mut heard = lock(&self.heard);
         for left in &mut heard.left {
+            let before = left.len();
             left.retain(|&(set, _)| set != tag);
+            self.departures.fetch_sub((before - left.len()) as u64, Ordering::AcqRel);
         }
     }
 

@@ -95,7 +95,7 @@ impl Mpi {
     }
 
     fn with(&self, control: crate::Local, tag: u64) -> Self {
-        let wire = Wire::new(Arc::clone(&self.wire.control), tag);
+        let wire = Wire::new(Arc::clone(&self.wire.control), tag, self.wire.spins);
         Self::new(control, wire, self.check, &self.hosts)
     }
 }

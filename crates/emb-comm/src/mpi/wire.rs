@@ -4,8 +4,8 @@ use super::calls::{self, Request};
 use super::chunks::chunks;
 use super::control::Control;
 use super::late::Waiting;
+use super::pace::Pace;
 use crate::local::Turn;
-use crate::sync::Backoff;
 use crate::{Element, Error, Host, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -38,6 +38,8 @@ pub(super) struct Wire {
     pub(super) ends: Vec<End>,
     /// Questions answered.
     pub(super) answered: u64,
+    /// How long to spin before others may run.
+    pub(super) spins: Duration,
 }
 
 /// The far end of a message.
@@ -103,8 +105,9 @@ impl Drop for Transfer<'_, '_> {
 }
 
 impl Wire {
-    pub(super) fn new(control: Arc<Control>, tag: u64) -> Self {
-        Self { control, tag, requests: Vec::new(), ends: Vec::new(), answered: 0 }
+    pub(super) fn new(control: Arc<Control>, tag: u64, spins: Duration) -> Self {
+        let (requests, ends) = (Vec::new(), Vec::new());
+        Self { control, tag, requests, ends, answered: 0, spins }
     }
 
     /// Begins messages, and returns once all have ended. Where that fails, the world fails, and
@@ -192,7 +195,7 @@ impl Wire {
 
     fn wait(&mut self, turn: &Turn<'_, Host>, what: Waiting) -> Result<()> {
         let began = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut pace = Pace::new(self.spins);
         let (mut looks, mut left_since) = (0u32, None);
         let waited = loop {
             match calls::all_ended(&mut self.requests) {
@@ -200,7 +203,7 @@ impl Wire {
                 Ok(true) => break Ok(()),
                 Err(error) => break Err(error),
             }
-            if backoff.is_slow() {
+            if pace.is_slow() {
                 if looks.is_multiple_of(LOOKS)
                     && let Err(error) = self.watch(turn, what, &mut left_since)
                 {
@@ -208,7 +211,7 @@ impl Wire {
                 }
                 looks = looks.wrapping_add(1);
             }
-            backoff.pause();
+            pace.pause();
         };
         turn.waited_for(began.elapsed());
         turn.waits_for(None);
