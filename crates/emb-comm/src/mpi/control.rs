@@ -102,7 +102,7 @@ impl Control {
             told: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             departures: AtomicU64::new(0),
-            tags: Mutex::new(super::groups::Tags::up_to(data.largest_tag()?)),
+            tags: Mutex::new(super::groups::Tags::up_to(Comm::all().largest_tag()?)),
             inbox: Mutex::new(Box::new([0; WORDS])),
             outbox: Mutex::default(),
             heard: Mutex::new(heard),
