@@ -8,10 +8,12 @@ mod threads;
 
 use emb_comm::conformance::contract::{Case, Fault, Told, WORLD};
 use emb_comm::{Local, Options};
+use threads::Promise;
 
 #[test]
 fn u28_whatever_a_rank_of_local_does_every_other_is_told() {
-    let cases = Case::of(&Fault::OF_RANKS);
+    let cases: Vec<_> =
+        Case::of(&Fault::OF_RANKS).into_iter().map(|c| (c, Promise::WHOLE)).collect();
     let rows = threads::run("local", &cases, |timeout| {
         Local::world(WORLD, &Options::default().with_timeout(timeout))
     });

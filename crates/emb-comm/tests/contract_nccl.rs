@@ -9,28 +9,65 @@ mod rows;
 mod threads;
 
 use emb_comm::conformance::Placed;
-use emb_comm::conformance::contract::{Case, Fault, WORLD};
-use emb_comm::{DeviceSpace, Nccl, NcclOptions};
+use emb_comm::conformance::contract::{Case, Fault, Sets, WORLD};
+use emb_comm::{DeviceSpace, Nccl, NcclOptions, UniqueId};
+use emb_cuda::Device;
+use threads::Promise;
+
+/// Devices for four ranks; without, the reason is printed and the test is skipped.
+fn four() -> Option<Vec<Device>> {
+    if let Err(error) = Nccl::library() {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    Some(devices::devices(WORLD)).filter(|devices| devices.len() == WORLD)
+}
+
+fn place(rank: Nccl) -> Placed<DeviceSpace, Nccl> {
+    let stream = rank.space().stream().device().stream().expect("a stream");
+    Placed::new(DeviceSpace::new(&stream), rank)
+}
 
 #[test]
 fn u28_whatever_a_rank_of_nccl_does_every_other_is_told() {
-    if let Err(error) = Nccl::library() {
-        eprintln!("skipped: {error}");
-        return;
-    }
-    let devices = devices::devices(WORLD);
-    if devices.len() < WORLD {
-        return;
-    }
-    let cases = Case::of(&Fault::OF_RANKS);
+    let Some(devices) = four() else { return };
+    let cases: Vec<_> =
+        Case::of(&Fault::OF_RANKS).into_iter().map(|c| (c, Promise::WHOLE)).collect();
     let rows = threads::run("nccl", &cases, |timeout| {
         let options = NcclOptions::default().with_timeout(timeout);
         let ranks = Nccl::threads(&devices, &options).expect("all come");
-        let place = |rank: Nccl| {
-            let stream = rank.space().stream().device().stream().expect("a stream");
-            Placed::new(DeviceSpace::new(&stream), rank)
-        };
         ranks.into_iter().map(place).collect()
+    });
+    rows::assert_kept(&rows);
+}
+
+/// Processes have no way to each other but NCCL's. In one dimension, the next call tells all; in
+/// two, with a duplicate at work, an end of the library's may overtake the reason.
+#[test]
+fn u28_whatever_a_rank_of_nccl_does_that_joined_as_processes_do_every_other_ends() {
+    let Some(devices) = four() else { return };
+    let cases = Case::of(&Fault::OF_RANKS).into_iter().filter_map(|case| {
+        let is_silent = case.fault == Fault::Leaves || case.fault.takes_the_timeout();
+        match case.sets {
+            Sets::World if is_silent => Some((case, Promise { waits: true, names: true })),
+            Sets::World => Some((case, Promise::WHOLE)),
+            Sets::Group => Some((case, Promise { waits: true, names: false })),
+            _ => None,
+        }
+    });
+    let cases: Vec<_> = cases.collect();
+    let rows = threads::run("nccl by id", &cases, |timeout| {
+        let options = NcclOptions::default().with_timeout(timeout);
+        let id = UniqueId::new().expect("an id");
+        let joined: Vec<Nccl> = std::thread::scope(|scope| {
+            let join = |(rank, device)| {
+                scope.spawn(move || Nccl::from_id(device, id, rank, WORLD, &options))
+            };
+            let threads: Vec<_> = devices.iter().enumerate().map(join).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            joined.map(|rank| rank.expect("all come")).collect()
+        });
+        joined.into_iter().map(place).collect()
     });
     rows::assert_kept(&rows);
 }

@@ -25,6 +25,14 @@ pub(crate) fn image() -> Result<Cow<'static, [u8]>> {
     find(std::env::var_os(VARIABLE), BUILT_IN, folder)
 }
 
+/// Bytes of the image of the project's kernels, without loading it.
+///
+/// # Errors
+/// [`Error::NoImage`], which names every place tried.
+pub fn image_bytes() -> Result<u64> {
+    image().map(|image| image.len() as u64)
+}
+
 /// The first that is there; a file that was named must be.
 fn find(
     named: Option<OsString>,

@@ -32,6 +32,7 @@ pub use {
     device::Device,
     error::{Error, Result},
     event::Event,
+    image::image_bytes,
     kept::Kept,
     kernel::{Kernel, Module, Shape},
     library::{Library, open_library},

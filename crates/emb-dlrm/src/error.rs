@@ -12,6 +12,14 @@ pub enum Error {
     /// A feature that this build lacks.
     #[error("this build has no {0}: build with --features {0}")]
     NotBuilt(&'static str),
+    /// What failed on one of several processes, with its rank and host.
+    #[error("{rank}: {source}")]
+    On {
+        /// The rank and its host.
+        rank: String,
+        /// What failed.
+        source: Box<Error>,
+    },
     /// A kernel refused its input or ran out of memory.
     #[error(transparent)]
     Kernel(#[from] emb_kernels::Error),

@@ -1,11 +1,15 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cli")]
+pub mod calibrate;
 pub mod checkpoint;
 pub mod config;
 #[cfg(feature = "data")]
 pub mod data;
 mod device;
+#[cfg(feature = "cli")]
+pub mod doctor;
 mod embeddings;
 mod error;
 pub mod launch;

@@ -56,6 +56,12 @@ pub enum Error {
         /// What is wrong, with the level, the value and the valid range.
         what: String,
     },
+    /// Measured messages that no latency and bandwidth explain.
+    #[error("links from measured messages: {what}")]
+    Fit {
+        /// What is wrong, with the bytes and the seconds.
+        what: String,
+    },
     /// A workload that cannot exist.
     #[error("workload {workload:?}: {what}")]
     BadWorkload {

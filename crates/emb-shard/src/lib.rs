@@ -109,7 +109,7 @@ pub use route::Routed;
 pub use row_map::{Place, RowMap, RowMapKind};
 pub use schedule::{Collective, Operation, Payload, Schedule, Scope, Stage};
 pub use table::{PartBytes, Pooling, StateBytes, Table, TableOptions, Tables};
-pub use topology::{Level, LevelSpec, Topology, TopologySpec, UnitRanks};
+pub use topology::{Level, LevelSpec, LinkFit, Topology, TopologySpec, UnitRanks};
 pub use typed_vec::TypedVec;
 pub use workload::{
     Batch, DenseModel, DenseTime, IdType, TableSpec, ValueType, Workload, WorkloadRow, WorkloadSpec,

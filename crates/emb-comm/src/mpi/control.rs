@@ -39,6 +39,8 @@ pub(super) struct Place {
     pub(super) step: u64,
     /// The rank it waits for.
     pub(super) waits_for: Option<usize>,
+    /// The duplicate that the operation is of, by its tag.
+    copy: u64,
     /// When it said so.
     at: Instant,
 }
@@ -46,7 +48,7 @@ pub(super) struct Place {
 impl Place {
     /// A rank that is here, now.
     pub(super) fn here(operation: Operation, step: u64, waits_for: Option<usize>) -> Vec<Self> {
-        vec![Self { operation, step, waits_for, at: Instant::now() }]
+        vec![Self { operation, step, waits_for, copy: 0, at: Instant::now() }]
     }
 }
 
@@ -128,9 +130,15 @@ impl Control {
     }
 
     /// Tells all where this rank is.
-    pub(super) fn say_where(&self, operation: Operation, step: u64, rank: usize, asks: bool) {
+    pub(super) fn say_where(
+        &self,
+        operation: Operation,
+        step: u64,
+        [rank, copy]: [u64; 2],
+        asks: bool,
+    ) {
         let kind = if asks { kind::ASKS } else { kind::ANSWERS };
-        self.to_others(&mut [kind, 0, operation as u64, step, rank as u64 + 1]);
+        self.to_others(&mut [kind, 0, operation as u64, step, rank + 1, copy]);
     }
 
     fn to_others(&self, words: &mut [u64]) {
@@ -177,7 +185,8 @@ impl Control {
                 let operation = Operation::ALL.get(words[2] as usize).copied();
                 if let Some(operation) = operation {
                     let waits_for = (words[4] as usize).checked_sub(1);
-                    let place = Place { operation, step: words[3], waits_for, at: Instant::now() };
+                    let [step, copy] = [words[3], words[5]];
+                    let place = Place { operation, step, waits_for, copy, at: Instant::now() };
                     lock(&self.heard).places[rank].push(place);
                 }
                 if words[0] == kind::ASKS {
@@ -225,11 +234,13 @@ impl Control {
         }
     }
 
-    /// Where ranks have said, not longer ago than `since`, that they are.
-    pub(super) fn places(&self, since: Instant) -> Vec<Vec<Place>> {
+    /// Where ranks have said, not longer ago than `since`, that they are with a duplicate: what
+    /// their other threads do says nothing of it.
+    pub(super) fn places(&self, since: Instant, copy: u64) -> Vec<Vec<Place>> {
         let mut places = lock(&self.heard).places.clone();
+        let counts = |place: &Place| place.at >= since && place.copy == copy;
         for said in &mut places {
-            said.retain(|place| place.at >= since);
+            said.retain(counts);
         }
         places
     }

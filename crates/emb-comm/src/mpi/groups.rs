@@ -87,15 +87,16 @@ impl Mpi {
         let tag = op.new_tag([0; 3], true, &mut Vec::new())?;
         op.end();
         let tag = tag.expect("invariant: this rank is a member");
-        Ok(self.with(self.control.remote_duplicate(), tag))
+        Ok(self.with(self.control.remote_duplicate(), tag, tag))
     }
 
     fn part(&self, ranks: &[usize], tag: u64) -> Self {
-        self.with(self.control.remote_part(ranks), tag)
+        self.with(self.control.remote_part(ranks), tag, self.wire.copy)
     }
 
-    fn with(&self, control: crate::Local, tag: u64) -> Self {
-        let wire = Wire::new(Arc::clone(&self.wire.control), tag, self.wire.spins);
+    fn with(&self, control: crate::Local, tag: u64, copy: u64) -> Self {
+        let Wire { control: shared, spins, .. } = &self.wire;
+        let wire = Wire::new(Arc::clone(shared), tag, copy, *spins);
         Self::new(control, wire, self.check, &self.hosts)
     }
 }

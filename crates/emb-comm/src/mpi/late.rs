@@ -49,7 +49,7 @@ impl Wire {
         let Some(&first) = self.missing().first() else { return };
         let rank = turn.member(first);
         turn.waits_for(Some(rank));
-        self.control.say_where(turn.operation(), turn.step(), rank, asks);
+        self.control.say_where(turn.operation(), turn.step(), [rank as u64, self.copy], asks);
     }
 
     /// Fails where this rank waits for one that has left the set, and has long enough.
@@ -95,7 +95,8 @@ impl Wire {
             return Ok(());
         }
         // Others may have asked a little earlier, and said then where they are.
-        let mut places = self.control.places(asked.checked_sub(GRACE).unwrap_or(asked));
+        let since = asked.checked_sub(GRACE).unwrap_or(asked);
+        let mut places = self.control.places(since, self.copy);
         Err(missed(turn, what, &missing, &mut places))
     }
 }

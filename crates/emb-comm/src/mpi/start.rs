@@ -62,7 +62,7 @@ impl Mpi {
         let meeting = Local::remote(me, size, &base);
         let control = Arc::new(Control::new([me, size], comms, meeting.shared())?);
         *lock(&LAST) = Some(Arc::clone(&control));
-        let hosts = meet(meeting, Wire::new(control, 0, Duration::ZERO), options)?;
+        let hosts = meet(meeting, Wire::new(control, 0, 0, Duration::ZERO), options)?;
         let hosts: Arc<[String]> = hosts.into();
         let per_node = options.ranks_per_node.or_else(|| ranks_per_host(&hosts)).unwrap_or(1);
         let base = Options::default().with_timeout(options.timeout).with_ranks_per_node(per_node);
@@ -70,7 +70,7 @@ impl Mpi {
         let control = Arc::new(Control::new([me, size], comms, world.shared())?);
         *lock(&LAST) = Some(Arc::clone(&control));
         let here = hosts.iter().filter(|host| **host == hosts[me]).count();
-        let wire = Wire::new(control, 0, Pace::spins(here));
+        let wire = Wire::new(control, 0, 0, Pace::spins(here));
         Ok(Self::new(world, wire, options.check, &hosts))
     }
 

@@ -1,6 +1,6 @@
 //! Messages of one set of ranks: begun together, waited for together, never longer than allowed.
 
-use super::calls::{self, Request};
+use super::calls::{self, Ends, Request};
 use super::chunks::chunks;
 use super::control::Control;
 use super::late::Waiting;
@@ -33,7 +33,10 @@ pub(super) struct Wire {
     pub(super) control: Arc<Control>,
     /// Tells messages of this set from those of others that share ranks.
     pub(super) tag: u64,
+    /// The duplicate that this set is of, by its tag: ranks are in one operation of each at a time.
+    pub(super) copy: u64,
     requests: Vec<Request>,
+    statuses: Ends,
     /// What each request is for.
     pub(super) ends: Vec<End>,
     /// Questions answered.
@@ -105,9 +108,11 @@ impl Drop for Transfer<'_, '_> {
 }
 
 impl Wire {
-    pub(super) fn new(control: Arc<Control>, tag: u64, spins: Duration) -> Self {
-        let (requests, ends) = (Vec::new(), Vec::new());
-        Self { control, tag, requests, ends, answered: 0, spins }
+    /// Of the set with this tag, which is of the duplicate `copy`; ranks spin so long before they
+    /// let others run.
+    pub(super) fn new(control: Arc<Control>, tag: u64, copy: u64, spins: Duration) -> Self {
+        let (requests, statuses, ends) = (Vec::new(), Ends::default(), Vec::new());
+        Self { control, tag, copy, requests, statuses, ends, answered: 0, spins }
     }
 
     /// Begins messages, and returns once all have ended. Where that fails, the world fails, and
@@ -198,7 +203,7 @@ impl Wire {
         let mut pace = Pace::new(self.spins);
         let (mut looks, mut left_since) = (0u32, None);
         let waited = loop {
-            match calls::all_ended(&mut self.requests) {
+            match calls::all_ended(&mut self.requests, &mut self.statuses) {
                 Ok(false) => {}
                 Ok(true) => break Ok(()),
                 Err(error) => break Err(error),
@@ -220,7 +225,7 @@ impl Wire {
 
     /// Whether all messages have ended.
     pub(super) fn has_ended(&mut self) -> Result<bool> {
-        calls::all_ended(&mut self.requests)
+        calls::all_ended(&mut self.requests, &mut self.statuses)
     }
 
     /// Positions of the ranks whose messages have not ended: of those that send, if any.

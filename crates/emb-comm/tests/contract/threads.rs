@@ -1,8 +1,10 @@
 //! Cases of the failure contract among threads, under a watchdog.
 
 use crate::rows::Row;
-use emb_comm::Collective;
-use emb_comm::conformance::contract::{CULPRIT, Case, Fault, Told, WORLD, judge, now, play};
+use emb_comm::conformance::contract::{
+    CULPRIT, Case, Expected, Fault, Told, WORLD, judge, now, play,
+};
+use emb_comm::{Collective, FailureKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, mpsc};
@@ -20,16 +22,31 @@ const HANGS: Duration = Duration::from_mins(1);
 /// Panics that nobody planned.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
+/// How much of the contract a transport keeps in a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Promise {
+    /// Ranks may find out by the timeout alone, where the contract says that they are told: a rank
+    /// that has gone has said nothing.
+    pub(crate) waits: bool,
+    /// Every survivor names the rank at fault; else it ends with an error that names some rank.
+    pub(crate) names: bool,
+}
+
+impl Promise {
+    /// All of it.
+    pub(crate) const WHOLE: Self = Self { waits: false, names: true };
+}
+
 /// Plays cases one after the other; `world` makes the ranks of each, for a timeout.
 pub(crate) fn run<C: Collective + 'static>(
     transport: &'static str,
-    cases: &[Case],
+    cases: &[(Case, Promise)],
     world: impl Fn(Duration) -> Vec<C>,
 ) -> Vec<Row> {
     watch_panics();
-    let rows = cases.iter().map(|&case| {
-        let timeout = if case.fault.takes_the_timeout() { SHORT } else { LONG };
-        let row = one(transport, case, world(timeout));
+    let rows = cases.iter().map(|&(case, promise)| {
+        let waits = case.fault.takes_the_timeout() || promise.waits;
+        let row = one(transport, case, promise, world(if waits { SHORT } else { LONG }));
         row.write();
         row
     });
@@ -50,7 +67,12 @@ fn watch_panics() {
     });
 }
 
-fn one<C: Collective + 'static>(transport: &'static str, case: Case, ranks: Vec<C>) -> Row {
+fn one<C: Collective + 'static>(
+    transport: &'static str,
+    case: Case,
+    promise: Promise,
+    ranks: Vec<C>,
+) -> Row {
     let before = PANICS.load(Ordering::Relaxed);
     let fell = Arc::new(Mutex::new(None));
     let (sender, ended) = mpsc::channel();
@@ -87,16 +109,48 @@ fn one<C: Collective + 'static>(transport: &'static str, case: Case, ranks: Vec<
         findings.push(format!("ranks {panicked:?} panicked, planned were {planned:?}"));
     }
     let fell = fell.lock().expect("no panic").unwrap_or_default();
-    let limit = if case.fault.takes_the_timeout() { SHORT + SOON } else { SOON };
-    let goes = [Fault::Leaves, Fault::Panics].contains(&case.fault);
-    let there: Vec<usize> = (0..WORLD).filter(|&rank| rank != CULPRIT || !goes).collect();
-    // The rank at fault may come later than the others were told.
-    let mut heard = told.clone();
-    if case.fault.takes_the_timeout() {
-        heard.iter_mut().flatten().filter(|told| told.rank == CULPRIT).for_each(|told| {
-            told.at = fell;
-        });
-    }
-    findings.extend(judge(case, &heard, &there, fell, limit));
+    findings.extend(if promise.names {
+        judge_all(case, promise, &told, fell)
+    } else {
+        judge_loosely(case, &told, fell)
+    });
     Row::of(transport, case, &told, fell, findings)
+}
+
+/// The contract as it is written.
+fn judge_all(case: Case, promise: Promise, told: &[Option<Told>], fell: Duration) -> Vec<String> {
+    let waits = case.fault.takes_the_timeout() || promise.waits;
+    let limit = if waits { SHORT + SOON } else { SOON };
+    let goes = [Fault::Leaves, Fault::Panics].contains(&case.fault) || promise.waits;
+    let there: Vec<usize> = (0..WORLD).filter(|&rank| rank != CULPRIT || !goes).collect();
+    let mut told = told.to_vec();
+    for told in told.iter_mut().flatten() {
+        // The rank at fault comes later than the others are told.
+        if waits && told.rank == CULPRIT {
+            told.at = fell;
+        }
+        if promise.waits && told.kind == FailureKind::Missing {
+            told.kind = Expected::of(case).kinds[0];
+        }
+    }
+    judge(case, &told, &there, fell, limit)
+}
+
+/// Every survivor has an error that names some rank, in time.
+fn judge_loosely(case: Case, told: &[Option<Told>], fell: Duration) -> Vec<String> {
+    let mut findings = Vec::new();
+    for rank in (0..WORLD).filter(|&rank| rank != CULPRIT) {
+        match &told[rank] {
+            None => findings.push(format!("rank {rank} was not told")),
+            Some(told) if told.ranks.is_empty() => {
+                findings.push(format!("rank {rank} is told of no rank: {}", told.message));
+            }
+            // A rank that is told by nobody waits for one that itself has waited.
+            Some(told) if told.at.saturating_sub(fell) > 2 * SHORT + SOON => {
+                findings.push(format!("rank {rank} is told of {} late", case.name()));
+            }
+            Some(_) => {}
+        }
+    }
+    findings
 }

@@ -204,7 +204,7 @@ fn finish<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
     trainer: &mut Trainer<B, E, C>,
     [mut train, mut eval]: [Feed; 2],
 ) -> Result<Option<Outcome>> {
-    while let Some(Share { batch, rows }) = train.next()? {
+    while let Some(Share { batch, rows, .. }) = train.next()? {
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         trainer.train_share(samples, rows)?;

@@ -20,14 +20,18 @@ pub struct Device {
 }
 
 impl Device {
-    /// Reads the options of devices, and looks for a GPU where they ask for one.
+    /// Reads the options of devices, and looks for a GPU where they ask for one. `local` are the
+    /// ranks of this host where they are processes.
     ///
     /// # Errors
     /// Options that contradict each other or have no effect; a GPU, driver or library that is asked
     /// for and not there; more ranks than GPUs over NCCL.
-    pub(super) fn from_options(options: &Options) -> Result<Self> {
+    pub(super) fn from_options(options: &Options, local: Option<usize>) -> Result<Self> {
         let transport = options.transport.unwrap_or(TransportKind::Local);
         let precision = options.precision.unwrap_or(PrecisionKind::F32);
+        if transport == TransportKind::Mpi {
+            find_mpi()?;
+        }
         let found =
             Self { precision, transport, ..chosen(options.device.unwrap_or(DeviceKind::Cpu))? };
         if found.kind == DeviceKind::Cpu {
@@ -43,7 +47,8 @@ impl Device {
             return Err(Error::Config(format!("--{name} has no effect where a GPU computes")));
         }
         if transport == TransportKind::Nccl {
-            found.check_nccl(options.world.unwrap_or(1) as usize)?;
+            let world = options.world.unwrap_or(1) as usize;
+            found.check_nccl(local.unwrap_or(world), local.is_some())?;
         }
         Ok(found)
     }
@@ -69,17 +74,36 @@ impl Device {
         }
     }
 
-    fn check_nccl(&self, world: usize) -> Result<()> {
-        if world > self.count {
+    fn check_nccl(&self, ranks: usize, processes: bool) -> Result<()> {
+        if ranks > self.count {
             let devices = if self.count == 1 { "device" } else { "devices" };
+            let (asked, remedy) = if processes {
+                (format!("this host has {ranks} ranks and"), "start fewer, or on more hosts")
+            } else {
+                (
+                    format!("--world is {ranks}, this machine has"),
+                    "--transport local puts several ranks on one",
+                )
+            };
             return Err(Error::Config(format!(
-                "--transport nccl takes one rank a device: --world is {world}, this machine has {} \
-                 {devices}; --transport local puts several ranks on one",
+                "--transport nccl takes one rank a device: {asked} {} {devices}; {remedy}",
                 self.count
             )));
         }
         device::find_nccl()
     }
+}
+
+/// Whether there is MPI in this build.
+#[cfg(feature = "data")]
+fn find_mpi() -> Result<()> {
+    device::find_mpi()
+}
+
+/// Only what reads data trains over processes.
+#[cfg(not(feature = "data"))]
+fn find_mpi() -> Result<()> {
+    Err(Error::NotBuilt("data"))
 }
 
 /// The device that a word means here.

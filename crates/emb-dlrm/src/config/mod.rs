@@ -23,6 +23,7 @@ mod replicas;
 mod resolve;
 mod table_options;
 mod tables;
+mod wire;
 mod words;
 mod workload;
 
@@ -36,9 +37,12 @@ pub use options::Options;
 #[cfg(feature = "data")]
 pub(crate) use placing::is_planned;
 pub use ranks::Ranks;
+#[cfg(feature = "data")]
+pub(crate) use ranks::timeout;
 pub use resolve::{Config, Length, Origin};
 pub use table_options::{FeatureOptions, InitOptions, TableOptions};
 pub use tables::{FeaturePlan, TablePlan, Tables};
+pub use wire::WireOptions;
 pub use words::{
     BadRows, DecayKind, DenseKind, DeviceKind, IdPolicy, IdWireKind, LayoutKind, ModelKind,
     OptimizerKind, PlacementKind, PoolingKind, PrecisionKind, RoundingMode, ScalingKind, SyncKind,

@@ -1,6 +1,7 @@
 //! What a person may write, on the command line or in a TOML file: [`Options`].
 
 use super::table_options::{FeatureOptions, TableOptions};
+use super::wire::WireOptions;
 use super::words::{
     BadRows, DecayKind, DenseKind, DeviceKind, IdPolicy, IdWireKind, LayoutKind, ModelKind,
     OptimizerKind, PrecisionKind, RoundingMode, ScalingKind, SyncKind, TransportKind, WeightType,
@@ -142,11 +143,11 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<PathBuf>,
 
-    /// Ranks that train together, as threads of this process [default: 1]
+    /// Ranks that train together, as threads of this process [default: 1, or the processes started together]
     #[cfg_attr(feature = "cli", arg(long, value_name = "W", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub world: Option<u32>,
-    /// Nodes that the ranks are counted to, neighbours together, for bytes inside and between nodes [default: 1]
+    /// Nodes that the ranks are counted to, neighbours together, for bytes inside and between nodes [default: 1, or the hosts of the processes]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
@@ -188,8 +189,19 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, value_name = "plain|packed", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_wire: Option<IdWireKind>,
-    /// What carries between ranks: memory of this process, or NCCL, one GPU a rank [default: local]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "local|nccl", help_heading = "Ranks"))]
+    /// How rows and gradients travel: one format both ways, or by what they are for; what is left out is f32 [default: f32]
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "f16|bf16|int8|fp8-e4m3|fp8-e5m2|int4|forward=..,backward=..,sync=..,dense=..",
+            help_heading = "Ranks"
+        )
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireOptions>,
+    /// What carries between ranks: memory of this process, MPI, one process a rank, or NCCL, one GPU a rank [default: local]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "local|mpi|nccl", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportKind>,
     /// What adaptive rules do about M replicas [default: moment, and exact with sync gradients]
@@ -203,7 +215,7 @@ pub struct Options {
     #[cfg_attr(feature = "cli", arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false", require_equals = true, help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check_replicas: Option<bool>,
-    /// Threads of each rank [default: all cores over the ranks, at least 1]
+    /// Threads of each rank [default: all cores over the ranks of this host, at least 1]
     #[cfg_attr(feature = "cli", arg(long, value_name = "T", help_heading = "Ranks"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads_per_rank: Option<usize>,

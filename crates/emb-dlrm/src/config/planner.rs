@@ -74,7 +74,9 @@ mod made {
     ) -> Result<(Plan, Vec<String>)> {
         let model = StepModel { options: CostOptions::of_emb_train() };
         let planner = planner(name, model)?;
-        let workload = Workload::new(spec(asked)?)?;
+        let mut spec = spec(asked)?;
+        options.wire.unwrap_or_default().price(&mut spec);
+        let workload = Workload::new(spec)?;
         let topology = machines(options, asked)?;
         let groups = options.replicas.map(|_| mesh(options, asked.world)).transpose()?;
         let replicas = groups.map(|mesh| (mesh.replicas(), mesh.layout()));

@@ -7,12 +7,12 @@ use super::resolve::within;
 use super::tables::Tables;
 use super::words::{IdWireKind, TransportKind};
 use super::{Options, TableOptions};
-use crate::sharded::IdWire;
+use crate::sharded::{IdWire, Wires};
 use crate::{Error, Result, sharded};
 use emb_shard::{Plan, WorkloadSpec};
 use std::time::Duration;
 
-/// Largest world: every rank is a thread.
+/// Largest world.
 const MAX_RANKS: u32 = 1024;
 
 /// Many ranks, and where each table lives.
@@ -26,6 +26,8 @@ pub struct Ranks {
     pub timeout: Duration,
     /// How ids travel to the owners of rows.
     pub id_wire: IdWire,
+    /// How rows, gradients and weights travel.
+    pub wires: Wires,
     /// What a person should know of a plan that was made for this run.
     pub notes: Vec<String>,
 }
@@ -59,10 +61,7 @@ impl Ranks {
                 "--nodes is {nodes}: {world} ranks are not shared out evenly"
             )));
         }
-        let timeout = options.timeout.unwrap_or(120.0);
-        if !(0.001..=1e6).contains(&timeout) {
-            return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
-        }
+        let timeout = timeout(options)?;
         if options.topology.is_some() && options.planner.is_none() {
             return Err(Error::Config("--topology has no effect: give --planner NAME".into()));
         }
@@ -84,12 +83,14 @@ impl Ranks {
         refuse_unused(options, &plan)?;
         scale(options, tables, &plan)?;
         check(&plan, tables)?;
-        let timeout = Duration::from_secs_f64(timeout);
         let id_wire = match options.id_wire {
             Some(IdWireKind::Packed) => IdWire::Packed,
             Some(IdWireKind::Plain) | None => IdWire::Plain,
         };
-        Ok(Some(Self { plan, ranks_per_node, timeout, id_wire, notes }))
+        let wire = options.wire.unwrap_or_default();
+        wire.refuse_unused(&plan)?;
+        let wires = wire.wires(batch_size)?;
+        Ok(Some(Self { plan, ranks_per_node, timeout, id_wire, wires, notes }))
     }
 
     /// Ranks in all.
@@ -98,10 +99,22 @@ impl Ranks {
     }
 }
 
-/// Threads of each rank.
-pub(super) fn threads(options: &Options) -> Result<usize> {
+/// How long a rank waits for its peers.
+///
+/// # Errors
+/// No sensible time.
+pub(crate) fn timeout(options: &Options) -> Result<Duration> {
+    let timeout = options.timeout.unwrap_or(120.0);
+    if !(0.001..=1e6).contains(&timeout) {
+        return Err(Error::Config(format!("--timeout is {timeout}, valid: 0.001 to 1e6")));
+    }
+    Ok(Duration::from_secs_f64(timeout))
+}
+
+/// Threads of each rank; `local` are the ranks of this host where they are processes.
+pub(super) fn threads(options: &Options, local: Option<usize>) -> Result<usize> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let world = options.world.unwrap_or(1).max(1) as usize;
+    let world = local.unwrap_or(options.world.unwrap_or(1) as usize).max(1);
     match (options.threads, options.threads_per_rank) {
         (Some(_), Some(_)) => Err(Error::Config(
             "--threads and --threads-per-rank both say how many threads compute: give one".into(),
@@ -123,6 +136,7 @@ fn refuse_without_ranks(options: &Options) -> Result<()> {
         ("sync", options.sync.is_some()),
         ("sync-every", options.sync_every.is_some()),
         ("id-wire", options.id_wire.is_some()),
+        ("wire", options.wire.is_some()),
         ("transport", options.transport.is_some_and(|kind| kind != TransportKind::Local)),
         ("replica-scaling", options.replica_scaling.is_some()),
         ("check-replicas", options.check_replicas == Some(true)),

@@ -72,6 +72,8 @@ pub struct Config {
     pub device: Device,
     /// Threads that compute, of each rank.
     pub threads: usize,
+    /// Ranks of this host, where each rank is a process.
+    pub local: Option<usize>,
     /// The ranks and the plan; `None` for one process.
     pub ranks: Option<Ranks>,
     /// Whether replicas are compared after syncs.
@@ -101,6 +103,14 @@ impl Config {
     /// No data; options that contradict each other or have no effect; values out of range. All by
     /// name, with what to do.
     pub fn resolve(options: Options) -> Result<Self> {
+        Self::resolve_among(options, None)
+    }
+
+    /// [`resolve`](Self::resolve) for one of several processes, of which `local` are on this host.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn resolve_among(options: Options, local: Option<usize>) -> Result<Self> {
         let data = origin(&options)?;
         let synthetic = data == Origin::Synthetic;
         refuse_void(&options, synthetic)?;
@@ -110,8 +120,8 @@ impl Config {
         let shape = shape(&options, model)?;
         check_dims(model, options.dim.unwrap_or(DEFAULT_DIM), &tables.tables)?;
         let batch_size = within("batch-size", options.batch_size.unwrap_or(128), MAX_BATCH)?;
-        let device = Device::from_options(&options)?;
-        let threads = ranks::threads(&options)?;
+        let device = Device::from_options(&options, local)?;
+        let threads = ranks::threads(&options, local)?;
         let workload = workload(&options, &tables)?;
         let ranks = Ranks::from_options(&options, &mut tables, batch_size, workload.as_ref())?;
         Ok(Self {
@@ -129,6 +139,7 @@ impl Config {
             seed: options.seed.unwrap_or(1),
             device,
             threads,
+            local,
             ranks,
             check_replicas: options.check_replicas.unwrap_or(false),
             timeline: options.timeline.clone(),

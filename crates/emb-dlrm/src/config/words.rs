@@ -171,7 +171,9 @@ words! {
     TransportKind {
         /// The memory of this process.
         Local = "local",
-        /// NVIDIA's collectives, one device a rank.
+        /// MPI, one process a rank.
+        Mpi = "mpi",
+        /// NVIDIA's collectives, one device a rank; a process a rank where a launcher started several.
         Nccl = "nccl",
     }
 }

@@ -1,10 +1,12 @@
-//! The machine of GPUs whose ranks meet in the memory of this process: [`Gpus`].
+//! GPUs that ranks compute on: [`Gpus`], and the machines of those whose ranks meet in host memory.
 
-use super::machine::{Machine, Work, all, world};
+use super::machine::{Devices, Work, world};
+use super::mpi::{self, Joined};
+use super::threads::Threads;
 use crate::Result;
 use crate::config::{Config, Device, PrecisionKind};
-use emb_comm::Local;
 use emb_kernels::{Cuda, CudaOptions, Precision};
+use std::ops::Range;
 
 /// GPUs to which ranks are dealt in turn.
 pub(super) struct Gpus {
@@ -13,25 +15,34 @@ pub(super) struct Gpus {
 }
 
 impl Gpus {
-    /// Opens the first `most` of the machine's GPUs, or all if there are fewer.
+    /// Opens those of the machine's GPUs that are dealt to ranks with these numbers on this host.
     ///
     /// # Errors
     /// The driver fails.
-    pub(super) fn open(device: &Device, most: usize) -> Result<Self> {
+    pub(super) fn open(device: &Device, ranks: Range<usize>) -> Result<Self> {
         let precision = match device.precision {
             PrecisionKind::F32 => Precision::F32,
             PrecisionKind::Tf32 => Precision::Tf32,
             PrecisionKind::Bf16 => Precision::Bf16,
         };
-        let open = |ordinal| emb_cuda::Device::open(ordinal);
-        let devices: emb_cuda::Result<_> = (0..device.count.min(most)).map(open).collect();
+        let count = device.count.max(1);
+        let open = |rank: usize| emb_cuda::Device::open(rank % count);
+        let devices: emb_cuda::Result<_> = ranks.take(count).map(open).collect();
         let devices = devices.map_err(emb_kernels::Error::from)?;
         Ok(Self { devices, options: CudaOptions::default().with_precision(precision) })
     }
 
-    /// The GPU of a rank.
+    /// The GPU of a rank, counted from the first they were opened for.
     pub(super) fn of(&self, rank: usize) -> &emb_cuda::Device {
         &self.devices[rank % self.devices.len()]
+    }
+}
+
+impl Devices for Gpus {
+    type Backend = Cuda;
+
+    fn backend(&self, rank: usize) -> Result<Cuda> {
+        Ok(Cuda::new(self.of(rank), self.options)?)
     }
 }
 
@@ -40,18 +51,20 @@ impl Gpus {
 /// # Errors
 /// The driver fails; what the work returns.
 pub(super) fn with_local<W: Work>(config: &Config, work: W) -> Result<W::Output> {
-    work.on(&Gpus::open(&config.device, world(config))?)
+    work.on(&Threads(Gpus::open(&config.device, 0..world(config))?))
 }
 
-impl Machine for Gpus {
-    type Backend = Cuda;
-    type Ranks = Local;
-
-    fn backend(&self, rank: usize) -> Result<Cuda> {
-        Ok(Cuda::new(self.of(rank), self.options)?)
-    }
-
-    fn connect(&self, threads: &mut Local, _backend: &Cuda) -> Result<Local> {
-        all(threads)
+/// Does `work` on a GPU, with ranks that are processes and meet by MPI.
+///
+/// # Errors
+/// The driver fails; what the work returns.
+pub(super) fn with_mpi<W: Work>(config: &Config, joined: Joined, work: W) -> Result<W::Output> {
+    let first = joined.local_rank();
+    match Gpus::open(&config.device, first..first + 1) {
+        Ok(gpus) => mpi::with_mpi(joined, gpus, work),
+        Err(error) => {
+            joined.abort(&error.to_string());
+            Err(error)
+        }
     }
 }

@@ -1,16 +1,18 @@
-//! The machine of GPUs whose ranks meet by NCCL: [`Linked`].
+//! The machines of GPUs whose ranks meet by NCCL: [`Linked`] in one process, [`OneOf`] in many.
 
 use super::gpus::Gpus;
-use super::machine::{Machine, all, world};
+use super::machine::{Devices, Machine, world};
+use super::met::Met;
+use super::process::one;
+use super::threads::{all, run};
 use crate::Result;
-use crate::config::Config;
-use emb_comm::{Local, Nccl, NcclOptions, Staged};
+use crate::config::{Config, Ranks};
+use emb_comm::{Collective, Nccl, NcclOptions, Staged, UniqueId};
 use emb_kernels::Cuda;
 
-/// A GPU for every rank.
+/// A GPU for every rank, all of this process.
 pub(super) struct Linked {
     gpus: Gpus,
-    options: NcclOptions,
 }
 
 impl Linked {
@@ -20,33 +22,85 @@ impl Linked {
     /// The driver fails.
     pub(super) fn open(config: &Config) -> Result<Self> {
         let world = world(config);
-        let gpus = Gpus::open(&config.device, world)?;
+        let gpus = Gpus::open(&config.device, 0..world)?;
         for (rank, other) in (0..world).flat_map(|rank| (0..world).map(move |other| (rank, other)))
         {
             // Where there is no link between two, the library goes through the host.
             let _ = gpus.of(rank).reach(gpus.of(other));
         }
-        let mut options = NcclOptions::default();
-        if let Some(ranks) = &config.ranks {
-            let node = ranks.ranks_per_node as usize;
-            options = options.with_timeout(ranks.timeout).with_ranks_per_node(node);
-        }
-        Ok(Self { gpus, options })
+        Ok(Self { gpus })
     }
+}
+
+fn options(ranks: &Ranks) -> NcclOptions {
+    let node = ranks.ranks_per_node as usize;
+    NcclOptions::default().with_timeout(ranks.timeout).with_ranks_per_node(node)
+}
+
+/// The ranks as callers with host memory see them.
+fn staged(ranks: Nccl, backend: &Cuda) -> Result<Staged<Nccl>> {
+    let stream = backend.stream().device().stream().map_err(emb_kernels::Error::from)?;
+    Ok(Staged::new(ranks, &stream))
 }
 
 impl Machine for Linked {
     type Backend = Cuda;
     type Ranks = Staged<Nccl>;
 
-    fn backend(&self, rank: usize) -> Result<Cuda> {
-        self.gpus.backend(rank)
+    fn backend(&self) -> Result<Cuda> {
+        self.gpus.backend(0)
     }
 
-    fn connect(&self, threads: &mut Local, backend: &Cuda) -> Result<Staged<Nccl>> {
-        let device = backend.stream().device();
-        let ranks = Nccl::over(all(threads)?, device, &self.options)?;
-        let stream = device.stream().map_err(emb_kernels::Error::from)?;
-        Ok(Staged::new(ranks, &stream))
+    fn run<T: Send>(
+        &self,
+        ranks: &Ranks,
+        work: impl Fn(Staged<Nccl>, Cuda) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        run(ranks, |threads| {
+            let backend = self.gpus.backend(threads.rank())?;
+            let device = backend.stream().device();
+            let linked = Nccl::over(all(threads)?, device, &options(ranks))?;
+            work(staged(linked, &backend)?, backend)
+        })
+    }
+}
+
+/// A GPU for the one rank of this process.
+pub(super) struct OneOf {
+    gpus: Gpus,
+    met: Met,
+}
+
+impl OneOf {
+    /// Opens the GPU of the rank.
+    ///
+    /// # Errors
+    /// The driver fails.
+    pub(super) fn open(config: &Config, met: Met) -> Result<Self> {
+        let gpus = Gpus::open(&config.device, met.local_rank..met.local_rank + 1)?;
+        Ok(Self { gpus, met })
+    }
+}
+
+impl Machine for OneOf {
+    type Backend = Cuda;
+    type Ranks = Staged<Nccl>;
+
+    fn backend(&self) -> Result<Cuda> {
+        self.gpus.backend(0)
+    }
+
+    fn run<T: Send>(
+        &self,
+        ranks: &Ranks,
+        work: impl Fn(Staged<Nccl>, Cuda) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let backend = self.backend()?;
+        let id = UniqueId::from_bytes(self.met.id);
+        let (rank, world) = (self.met.rank, self.met.hosts.len());
+        let linked = Nccl::from_id(backend.stream().device(), id, rank, world, &options(ranks))?;
+        let (linked, done) = one(staged(linked, &backend)?, |ranks| work(ranks, backend))?;
+        linked.into_inner().close()?;
+        Ok(vec![done])
     }
 }

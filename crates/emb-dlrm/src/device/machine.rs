@@ -1,24 +1,42 @@
 //! Devices and transports as types: [`Machine`], [`with_machine`].
 
-use super::{gpus, nccl};
-use crate::config::{Config, DeviceKind, TransportKind};
+use super::peers::{Link, Peers};
+use super::threads::Threads;
+use super::{gpus, mpi, nccl};
+use crate::config::{Config, DeviceKind, Ranks, TransportKind};
 use crate::{Error, Result};
-use emb_comm::{Collective, Local};
+use emb_comm::Collective;
 use emb_kernels::{Backend, Cpu, CpuOptions};
 
-/// What the ranks of a run are made of.
+/// What ranks compute on.
+pub(crate) trait Devices: Sync {
+    /// What computes.
+    type Backend: Backend + std::fmt::Debug;
+
+    /// That of the rank with this number on this host.
+    fn backend(&self, local_rank: usize) -> Result<Self::Backend>;
+}
+
+/// What the ranks of a run are made of, and how those that live in this process are run.
+///
+/// In one process all ranks are threads of it; where ranks are processes, it has one.
 pub(crate) trait Machine: Sync {
     /// What computes.
     type Backend: Backend + std::fmt::Debug;
     /// What carries between ranks.
     type Ranks: Collective + 'static;
 
-    /// What rank `rank` computes on.
-    fn backend(&self, rank: usize) -> Result<Self::Backend>;
+    /// What the only rank of a run computes on.
+    fn backend(&self) -> Result<Self::Backend>;
 
-    /// The ranks, as the one sees them whose thread this is. `threads` are all of them, who call it
-    /// together; `backend` is its own.
-    fn connect(&self, threads: &mut Local, backend: &Self::Backend) -> Result<Self::Ranks>;
+    /// Does `work` on every rank that lives in this process, with its end of all ranks and its
+    /// backend, and returns what it returned, in rank order. What fails on one rank, here or
+    /// elsewhere, fails all.
+    fn run<T: Send>(
+        &self,
+        ranks: &Ranks,
+        work: impl Fn(Self::Ranks, Self::Backend) -> Result<T> + Sync,
+    ) -> Result<Vec<T>>;
 }
 
 /// Something to be done on a machine, whichever it is.
@@ -28,46 +46,44 @@ pub(crate) trait Work {
     fn on<M: Machine>(self, machine: &M) -> Result<Self::Output>;
 }
 
-/// Does `work` on the device and over the transport of a configuration.
+/// Does `work` on the device and over the transport of a configuration, with `peers` where ranks are
+/// processes.
 ///
 /// # Errors
-/// A device that can't be had; what the work returns.
-pub(crate) fn with_machine<W: Work>(config: &Config, work: W) -> Result<W::Output> {
-    match (config.device.kind, config.device.transport) {
-        (DeviceKind::Cpu | DeviceKind::Auto, _) => work.on(&Processor { threads: config.threads }),
-        (DeviceKind::Cuda, TransportKind::Local) => gpus::with_local(config, work),
-        (DeviceKind::Cuda, TransportKind::Nccl) => nccl::with_nccl(config, work),
+/// A device that can't be had; a transport between processes without them; what the work returns.
+pub(crate) fn with_machine<W: Work>(config: &Config, peers: Peers, work: W) -> Result<W::Output> {
+    let processor = Processor { threads: config.threads };
+    match (peers.link, config.device.kind, config.device.transport) {
+        (Link::Mpi(world), DeviceKind::Cuda, _) => gpus::with_mpi(config, world, work),
+        (Link::Mpi(world), ..) => mpi::with_mpi(world, processor, work),
+        (Link::Nccl(met), ..) => nccl::with_processes(config, met, work),
+        (Link::None, _, TransportKind::Mpi) => Err(Error::Config(
+            "--transport mpi: the ranks are processes, and this one has not joined the others: see \
+             train::Peers"
+                .into(),
+        )),
+        (Link::None, DeviceKind::Cpu | DeviceKind::Auto, _) => work.on(&Threads(processor)),
+        (Link::None, DeviceKind::Cuda, TransportKind::Local) => gpus::with_local(config, work),
+        (Link::None, DeviceKind::Cuda, TransportKind::Nccl) => nccl::with_nccl(config, work),
     }
 }
 
-/// Ranks that compute on this machine's processor.
-struct Processor {
+/// This machine's processor.
+pub(super) struct Processor {
     /// Of each rank.
     threads: usize,
 }
 
-impl Machine for Processor {
+impl Devices for Processor {
     type Backend = Cpu;
-    type Ranks = Local;
 
-    fn backend(&self, _rank: usize) -> Result<Cpu> {
+    fn backend(&self, _local_rank: usize) -> Result<Cpu> {
         Ok(Cpu::new(CpuOptions { threads: self.threads })?)
-    }
-
-    fn connect(&self, threads: &mut Local, _backend: &Cpu) -> Result<Local> {
-        all(threads)
     }
 }
 
 /// Ranks of a configuration, at least 1.
 #[cfg(feature = "cuda")]
 pub(super) fn world(config: &Config) -> usize {
-    config.ranks.as_ref().map_or(1, crate::config::Ranks::world)
-}
-
-/// All ranks once more.
-pub(super) fn all(threads: &mut Local) -> Result<Local> {
-    let rank = threads.rank();
-    let all = threads.split(Some(0), rank)?;
-    all.ok_or_else(|| Error::Config("the transport made no set of ranks".into()))
+    config.ranks.as_ref().map_or(1, Ranks::world)
 }

@@ -18,13 +18,28 @@ mod gpus;
 mod linked;
 #[cfg(feature = "data")]
 mod machine;
+#[cfg(all(feature = "data", feature = "nccl"))]
+mod met;
+#[cfg(feature = "data")]
+#[path = "no_mpi.rs"]
+mod mpi;
 #[cfg(feature = "nccl")]
 mod nccl;
 #[cfg(not(feature = "nccl"))]
 #[path = "no_nccl.rs"]
 mod nccl;
+#[cfg(feature = "data")]
+mod peers;
+#[cfg(all(feature = "data", feature = "nccl"))]
+mod process;
+#[cfg(feature = "data")]
+mod threads;
 
 pub(crate) use cuda::count;
 #[cfg(feature = "data")]
 pub(crate) use machine::{Machine, Work, with_machine};
+#[cfg(feature = "data")]
+pub(crate) use mpi::find as find_mpi;
 pub(crate) use nccl::find as find_nccl;
+#[cfg(feature = "data")]
+pub use peers::Peers;

@@ -3,7 +3,9 @@
 #[cfg(feature = "data")]
 use super::Work;
 #[cfg(feature = "data")]
-use super::linked::Linked;
+use super::linked::{Linked, OneOf};
+#[cfg(feature = "data")]
+pub(super) use super::met::Met;
 use crate::Result;
 #[cfg(feature = "data")]
 use crate::config::Config;
@@ -25,4 +27,13 @@ pub(crate) fn find() -> Result<()> {
 #[cfg(feature = "data")]
 pub(super) fn with_nccl<W: Work>(config: &Config, work: W) -> Result<W::Output> {
     work.on(&Linked::open(config)?)
+}
+
+/// Does `work` on a GPU, with ranks that are processes and meet by NCCL.
+///
+/// # Errors
+/// The driver or the library fails; what the work returns.
+#[cfg(feature = "data")]
+pub(super) fn with_processes<W: Work>(config: &Config, met: Met, work: W) -> Result<W::Output> {
+    work.on(&OneOf::open(config, met)?)
 }

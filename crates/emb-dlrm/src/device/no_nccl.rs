@@ -4,7 +4,11 @@
 use super::Work;
 #[cfg(feature = "data")]
 use crate::config::Config;
+#[cfg(feature = "data")]
+use crate::launch::Place;
 use crate::{Error, Result};
+#[cfg(feature = "data")]
+use std::time::Duration;
 
 /// Looks for the library.
 ///
@@ -14,6 +18,31 @@ pub(crate) fn find() -> Result<()> {
     Err(Error::NotBuilt("nccl"))
 }
 
+/// This process among those that meet by NCCL: there are none.
+#[cfg(feature = "data")]
+pub(crate) enum Met {}
+
+#[cfg(feature = "data")]
+impl Met {
+    /// Meets the other processes.
+    ///
+    /// # Errors
+    /// Always: this build has no NCCL.
+    pub(super) fn meet(_place: &Place, _timeout: Duration) -> Result<Self> {
+        Err(Error::NotBuilt("nccl"))
+    }
+
+    /// This rank.
+    pub(super) fn rank(&self) -> usize {
+        match *self {}
+    }
+
+    /// The host of every rank.
+    pub(super) fn hosts(&self) -> &[String] {
+        match *self {}
+    }
+}
+
 /// Does `work` on GPUs, one a rank, with ranks that meet by NCCL.
 ///
 /// # Errors
@@ -21,4 +50,13 @@ pub(crate) fn find() -> Result<()> {
 #[cfg(feature = "data")]
 pub(super) fn with_nccl<W: Work>(_config: &Config, _work: W) -> Result<W::Output> {
     Err(Error::NotBuilt("nccl"))
+}
+
+/// Does `work` on a GPU, with ranks that are processes and meet by NCCL.
+///
+/// # Errors
+/// Never called: this build has no NCCL.
+#[cfg(feature = "data")]
+pub(super) fn with_processes<W: Work>(_config: &Config, met: Met, _work: W) -> Result<W::Output> {
+    match met {}
 }

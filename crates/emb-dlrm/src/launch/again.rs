@@ -97,7 +97,8 @@ mod tests {
         assert_eq!(six.notes, ["4 replicas do not divide 6 ranks: taking 3"]);
         let seven = smaller(&options, 7).options;
         assert_eq!((seven.replicas, seven.sync), (None, None));
-        let table = TableOptions { name: "a".into(), replicas: Some(2), ..TableOptions::default() };
+        let table: TableOptions =
+            toml::from_str("name = \"a\"\nreplicas = 2").expect("a table of a file");
         let options = Options { world: Some(4), table: vec![table], ..Options::default() };
         let three = smaller(&options, 3);
         assert_eq!(three.options.table[0].replicas, None);

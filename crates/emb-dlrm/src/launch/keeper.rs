@@ -295,6 +295,8 @@ impl Watch<'_> {
                 self.told |= self.ended.is_none();
                 if self.kill_at.is_none() {
                     self.kill(Signal::TERM);
+                    // One that is stopped would only hear it when it goes on.
+                    self.kill(Signal::CONT);
                     self.kill_at = Some(Instant::now() + GRACE);
                 }
             }

@@ -192,3 +192,58 @@ fn hear(stream: &TcpStream, keeper: Keeper, to: &Sender<Event>, voice: &dyn Voic
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::frames::KILL;
+    use std::io::Write;
+    use std::sync::mpsc::channel;
+
+    struct Deaf;
+
+    impl Voice for Deaf {
+        fn out(&self, _: &[u8]) {}
+        fn line(&self, _: usize, _: &[u8]) {}
+        fn note(&self, _: &str) {}
+    }
+
+    #[test]
+    fn only_who_knows_the_key_is_a_keeper() -> io::Result<()> {
+        let (to, events) = channel();
+        let board = Switchboard::open(false, to, Arc::new(Deaf)).expect("a port");
+        let contact = board.contact(None).expect("an address");
+        let (key, address) = contact.split_once(' ').expect("key and address");
+        let (version, host) = (env!("CARGO_PKG_VERSION").to_owned(), "a".to_owned());
+        let keeper = Keeper { version, key: key.to_owned(), rank: 1, world: 2, host, pid: 7 };
+        let call = |first: &[u8], keeper: &Keeper| {
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(first)?;
+            Frame::Hello(keeper.clone()).write(&mut stream)?;
+            Ok::<_, io::Error>(stream)
+        };
+        let other = Keeper { key: key.replace(char::is_alphanumeric, "0"), ..keeper.clone() };
+        let mut strangers = vec![call(b"GET / HT", &keeper)?, call(MAGIC, &other)?];
+        strangers.push(TcpStream::connect(address)?);
+        let mut known = call(MAGIC, &keeper)?;
+        let begin = Instant::now();
+        let event = loop {
+            board.answer();
+            if let Ok(event) = events.recv_timeout(Duration::from_millis(5)) {
+                break event;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "nobody came");
+        };
+        let Event::Came { keeper: came, mut orders, .. } = event else { panic!("who is it?") };
+        assert_eq!((came.rank, came.pid), (1, 7));
+        orders.write_all(&[KILL])?;
+        let mut order = [0];
+        known.read_exact(&mut order)?;
+        assert_eq!(order, [KILL]);
+        drop(known);
+        let gone = events.recv_timeout(Duration::from_secs(20)).expect("the end");
+        assert!(matches!(gone, Event::Lost { rank: 1 }));
+        assert!(events.try_recv().is_err(), "a stranger was let in");
+        Ok(())
+    }
+}

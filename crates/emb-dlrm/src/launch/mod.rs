@@ -12,6 +12,9 @@
 
 #[cfg(feature = "cli")]
 mod again;
+mod blame;
+#[cfg(feature = "cli")]
+mod children;
 #[cfg(feature = "cli")]
 mod ending;
 mod error;
@@ -41,6 +44,7 @@ mod world;
 
 #[cfg(feature = "cli")]
 pub use again::{Smaller, smaller};
+pub use blame::exit_code;
 #[cfg(feature = "cli")]
 pub use ending::{End, How, Verdict, judge};
 pub use error::Error;
@@ -54,10 +58,12 @@ pub use meet::{Met, Name, meet};
 pub use place::{Launcher, Place};
 pub use point::{Point, meeting_name};
 #[cfg(feature = "cli")]
+pub use signals::Requests;
+#[cfg(feature = "cli")]
 pub use start::{MpiRun, Start};
 pub use status::{PEER_FAILED, Status};
 #[cfg(feature = "cli")]
-pub use world::{Launch, Outcome, Requests, Voice};
+pub use world::{Launch, Outcome, Voice};
 
 /// What a variable of the environment is, if it is set: the environment of this process, or a test's.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -1,12 +1,13 @@
 //! The processes of a world from start to end: [`Launch`].
 
 use super::Error;
+use super::children::{end_children, ended};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::keeper::GRACE;
 use super::line::{Event, Silent, Switchboard};
 use super::meet::list;
-use super::signals::forward_signals;
+use super::signals::Requests;
 use super::start::{Keepers, Start};
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,7 +15,6 @@ use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,6 @@ const START: Duration = Duration::from_secs(300);
 const SILENCE: Duration = Duration::from_secs(30);
 /// A pause of this process itself that is no one else's silence.
 const SUSPENDED: Duration = Duration::from_secs(5);
-/// How long `mpirun` may take to end after all ranks did, and then after it was told to.
-const CHILDREN: Duration = Duration::from_secs(5);
 
 /// What ranks print, and what there is to say of them.
 pub trait Voice: Send + Sync {
@@ -66,29 +64,6 @@ pub enum Outcome {
     Signal(i32),
     /// Not all processes came to be; what the launcher's program returned.
     NotStarted(String, u8),
-}
-
-/// Signals to this process, for all worlds that it starts.
-#[derive(Clone, Debug)]
-pub struct Requests {
-    signal: Arc<AtomicI32>,
-    times: Arc<AtomicUsize>,
-}
-
-impl Requests {
-    /// Listens to signals from now on.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub fn listen() -> Result<Self, Error> {
-        let requests = Self { signal: Arc::default(), times: Arc::default() };
-        let to = requests.clone();
-        forward_signals(move |signal| {
-            to.signal.store(signal, Ordering::Relaxed);
-            to.times.fetch_add(1, Ordering::Relaxed);
-        })?;
-        Ok(requests)
-    }
 }
 
 /// A rank whose keeper called.
@@ -201,7 +176,7 @@ impl World<'_> {
     }
 
     fn outcome(&self, requests: &Requests) -> Outcome {
-        match (requests.signal.load(Ordering::Relaxed), judge(&self.ends)) {
+        match (requests.signal(), judge(&self.ends)) {
             (0, None) => Outcome::Well,
             (0, Some(verdict)) => {
                 if self.told_of != Some(verdict.cause.rank) {
@@ -219,7 +194,7 @@ impl World<'_> {
         children: &mut [Child],
         requests: &Requests,
     ) -> Outcome {
-        let signal = requests.signal.load(Ordering::Relaxed);
+        let signal = requests.signal();
         if signal != 0 {
             return Outcome::Signal(signal);
         }
@@ -310,12 +285,12 @@ impl World<'_> {
     }
 
     fn heed(&mut self, requests: &Requests) {
-        let signal = requests.signal.load(Ordering::Relaxed);
+        let signal = requests.signal();
         if signal == 0 {
             return;
         }
         let now = Instant::now();
-        let twice = requests.times.load(Ordering::Relaxed) > 1;
+        let twice = requests.times() > 1;
         match self.phase {
             Phase::Running | Phase::Grace(_) => {
                 let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
@@ -323,7 +298,10 @@ impl World<'_> {
                 self.tell(TERMINATE);
                 self.phase = Phase::Told(now + GRACE + GRACE);
             }
-            Phase::Told(_) if twice => self.phase = Phase::Told(now),
+            Phase::Told(_) if twice => {
+                self.tell(KILL);
+                self.phase = Phase::Killed(now + GRACE);
+            }
             Phase::Told(_) | Phase::Killed(_) => {}
         }
     }
@@ -373,32 +351,6 @@ impl World<'_> {
     fn order(&mut self, order: u8) {
         for live in self.ranks.iter_mut().flatten() {
             drop(live.orders.write_all(&[order]));
-        }
-    }
-}
-
-/// The exit code of a child that has ended, as a shell has it.
-fn ended(child: &mut Child) -> Option<i32> {
-    use std::os::unix::process::ExitStatusExt;
-    let status = child.try_wait().ok()??;
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
-}
-
-/// Waits for the children of this process, and ends those that stay.
-fn end_children(children: &mut [Child]) {
-    use rustix::process::{Pid, Signal, kill_process};
-    for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
-        let until = Instant::now() + CHILDREN;
-        while Instant::now() < until && children.iter_mut().any(|child| ended(child).is_none()) {
-            std::thread::sleep(TICK);
-        }
-        for child in children.iter_mut().filter_map(|child| match ended(child) {
-            None => Some(child.id()),
-            Some(_) => None,
-        }) {
-            if let (Some(signal), Some(pid)) = (signal, Pid::from_raw(child.cast_signed())) {
-                let _ = kill_process(pid, signal);
-            }
         }
     }
 }

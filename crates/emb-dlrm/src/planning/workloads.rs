@@ -2,7 +2,7 @@
 
 use super::csv_file;
 use super::words::word;
-use crate::config::{OptimizerKind, json_file, nearest, state_bytes_of, toml_file};
+use crate::config::{OptimizerKind, WireOptions, json_file, nearest, state_bytes_of, toml_file};
 use crate::{Error, Result};
 use emb_shard::{Access, Batch, IdType, Preset, ValueType, Workload, WorkloadSpec};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,16 @@ pub struct WorkloadOptions {
     #[arg(long, value_name = "f32|f16|bf16", help_heading = "Workload", value_parser = word::<ValueType>)]
     pub rows: Option<ValueType>,
     /// Type of rows, pooled sums and gradients that travel.
-    #[arg(long, value_name = "f32|f16|bf16|int8_rowwise", help_heading = "Workload", value_parser = word::<ValueType>)]
+    #[arg(long, value_name = "f32|f16|bf16|int8_rowwise|fp8_e4m3|fp8_e5m2|int4", help_heading = "Workload", value_parser = word::<ValueType>)]
     pub outputs: Option<ValueType>,
+    /// The same as emb train takes it: a format both ways, or forward=..,backward=..,sync=..
+    #[arg(
+        long,
+        value_name = "FORMAT|WHAT=FORMAT,..",
+        help_heading = "Workload",
+        conflicts_with = "outputs"
+    )]
+    pub wire: Option<WireOptions>,
     /// Type of ids.
     #[arg(long, value_name = "i32|i64", help_heading = "Workload", value_parser = word::<IdType>)]
     pub ids: Option<IdType>,
@@ -57,6 +65,14 @@ impl WorkloadOptions {
         spec.batch = self.batch().unwrap_or(spec.batch);
         spec.rows = self.rows.unwrap_or(spec.rows);
         spec.outputs = self.outputs.unwrap_or(spec.outputs);
+        if let Some(wire) = self.wire {
+            if wire.says_dense() {
+                let what = "--wire dense=.. has no effect: a workload says its dense gradients";
+                return Err(Error::Config(what.into()));
+            }
+            wire.wires(1)?;
+            wire.price(&mut spec);
+        }
         spec.ids = self.ids.unwrap_or(spec.ids);
         if let Some(kind) = self.optimizer {
             spec.state = state_bytes_of(kind)?;

@@ -61,6 +61,7 @@ pub use gather::WholeTable;
 pub use layer::ShardedBags;
 pub use pool::Pooled;
 pub use route::Routed;
+pub(crate) use wire::{Format, Narrow};
 pub use wire::{IdWire, Wires};
 
 use beside::Beside;

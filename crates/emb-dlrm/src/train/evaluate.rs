@@ -1,10 +1,12 @@
 //! Evaluation: every row of a source once, metrics exact.
 
+use super::compare::same_data;
+use super::gather::to_first;
 use super::trainer::{Samples, Trainer};
 use crate::data::{Feed, Share, share};
 use crate::metrics::{EvalMetrics, EvalReport, cross_entropy, normalized_entropy};
 use crate::{Embeddings, Result};
-use emb_comm::{Collective, Element};
+use emb_comm::Collective;
 use emb_kernels::Backend;
 
 /// `1 / (1 + exp(-logit))` in `f64`, exact to the last bits at both ends.
@@ -32,7 +34,8 @@ pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
     let mut hard = EvalMetrics::<f64>::default();
     let mut soft = (Vec::new(), Vec::new());
     let mut rows = 0;
-    while let Some(Share { batch, rows: all }) = data.next()? {
+    while let Some(Share { batch, rows: all, seen }) = data.next()? {
+        same_data(trainer.ranks(), seen)?;
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         trainer.logits(samples, &mut logits)?;
@@ -51,38 +54,24 @@ pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
         rows += all as u64;
     }
     let ranks = trainer.ranks();
+    same_data(ranks, data.seen())?;
     if soft_labels {
         let scores = to_first(ranks, &soft.0)?;
         let labels = to_first(ranks, &soft.1)?;
         let both = scores.zip(labels);
-        return both.map(|(scores, labels)| soft_report(&scores, &labels)).transpose();
+        return both.map(|((scores, _), (labels, _))| soft_report(&scores, &labels)).transpose();
     }
     if world == 1 {
         return Ok(Some(hard.finish()));
     }
     let halves: Vec<u64> =
         hard.packed().iter().flat_map(|&row| [row as u64, (row >> 64) as u64]).collect();
-    Ok(to_first(ranks, &halves)?.map(|halves| {
+    Ok(to_first(ranks, &halves)?.map(|(halves, _)| {
         let mut all = EvalMetrics::<f64>::default();
         let whole = |pair: &[u64]| u128::from(pair[0]) | u128::from(pair[1]) << 64;
         all.extend(&halves.chunks_exact(2).map(whole).collect::<Vec<_>>());
         all.finish()
     }))
-}
-
-/// The values of all ranks, in rank order, on rank 0.
-fn to_first<T: Element + Default, C: Collective>(
-    ranks: &mut C,
-    values: &[T],
-) -> Result<Option<Vec<T>>> {
-    let world = ranks.world();
-    let mut send = vec![0; world];
-    send[0] = values.len();
-    let mut counts = vec![0; world];
-    ranks.exchange_counts(&send, &mut counts)?;
-    let mut all = vec![T::default(); counts.iter().sum()];
-    ranks.all_to_all_v(values, &send, &mut all[..], &counts)?;
-    Ok((ranks.rank() == 0).then_some(all))
 }
 
 /// Labels between the classes count to neither class.

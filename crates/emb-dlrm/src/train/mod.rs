@@ -1,11 +1,17 @@
 //! Training and evaluation: the loop around the model.
 
 #[cfg(feature = "data")]
+mod agree;
+#[cfg(feature = "data")]
 mod begin;
+mod compare;
 #[cfg(feature = "data")]
 mod evaluate;
 #[cfg(feature = "data")]
+mod gather;
+#[cfg(feature = "data")]
 mod health;
+mod names;
 #[cfg(feature = "data")]
 mod observer;
 #[cfg(feature = "data")]
@@ -22,6 +28,8 @@ mod timeline;
 mod trainer;
 
 #[cfg(feature = "data")]
+pub use crate::device::Peers;
+#[cfg(feature = "data")]
 pub use evaluate::{evaluate, probability};
 #[cfg(feature = "data")]
 pub use health::{Bytes, Exposed, Health, Levels, SlowRank, Watch};
@@ -30,7 +38,7 @@ pub use observer::{Event, Observer, Silent};
 #[cfg(feature = "data")]
 pub use report::{Exchange, Report};
 #[cfg(feature = "data")]
-pub use run::{build, build_rank, train};
+pub use run::{build, build_rank, train, train_among};
 #[cfg(feature = "data")]
 pub use saved::{Saved, ScoreOptions};
 pub use trainer::{Rates, Samples, StepLoss, Trainer};

@@ -9,6 +9,7 @@ use super::trainer::{Samples, Trainer};
 use crate::checkpoint::{self, Position};
 use crate::config::Config;
 use crate::data::{Feed, Share};
+use crate::launch::Status;
 use crate::metrics::EvalReport;
 use crate::{Embeddings, Error, Result};
 use emb_comm::{Collective, Lane, Meter, Trace};
@@ -50,6 +51,8 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     health: Option<Health>,
     /// The step of the last evaluation, and on rank 0 its result.
     evaluated: Option<(u64, Option<EvalReport>)>,
+    /// Where `emb launch` asks in which step this rank is.
+    status: Option<Status>,
 }
 
 impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C> {
@@ -81,6 +84,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             watch,
             health: None,
             evaluated: None,
+            status: Status::from_environment(),
         })
     }
 
@@ -177,11 +181,15 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
     }
 
     fn step(&mut self, share: &Share<'_>, next: Option<Share<'_>>) -> Result<()> {
+        if let Some(status) = &self.status {
+            status.step(self.trainer.step() + 1);
+        }
         let batch = share.batch;
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         let before = self.trainer.model.embeddings.exchanged();
         let loss = {
+            self.trainer.expect(share.seen);
             let next = next.map(|next| next.batch.sparse.as_ref());
             self.trainer.train_before(samples, share.rows, next)?
         };

@@ -2,6 +2,7 @@
 
 use crate::model::Dense;
 use crate::queue::{Giver, Taker, queue};
+use crate::sharded::{Format, Narrow};
 use crate::{Error, Result};
 use emb_comm::{Collective, Meter};
 use emb_kernels::Backend;
@@ -25,6 +26,8 @@ pub(super) struct DenseReducer {
     thread: Option<JoinHandle<()>>,
     pending: usize,
     spare: Vec<Vec<f32>>,
+    /// How gradients travel.
+    format: Format,
     /// Seconds of [`finish`](Self::finish), on the rank's own thread.
     spent: Meter,
 }
@@ -35,6 +38,7 @@ struct Job {
     step: u64,
     part: Range<usize>,
     values: Vec<f32>,
+    format: Format,
 }
 
 impl DenseReducer {
@@ -53,7 +57,12 @@ impl DenseReducer {
             .map_err(Error::io("starting a thread", std::path::Path::new("dense gradients")))?;
         let spare = Vec::with_capacity(IN_FLIGHT);
         let (jobs, thread, spent) = (Some(jobs), Some(thread), Meter::default());
-        Ok(Self { jobs, sums, thread, pending: 0, spare, spent })
+        Ok(Self { jobs, sums, thread, pending: 0, spare, format: Format::default(), spent })
+    }
+
+    /// How gradients travel from now on. Every rank calls it before the same part.
+    pub(super) fn set(&mut self, format: Format) {
+        self.format = format;
     }
 
     /// Begins to sum `part` of the gradients.
@@ -71,7 +80,7 @@ impl DenseReducer {
         values.resize(part.len(), 0.0);
         backend.download(B::view(&dense.gradients, part.clone()), &mut values)?;
         let sent = self.jobs.as_ref().is_some_and(|jobs| {
-            let job = Job { step, part, values };
+            let job = Job { step, part, values, format: self.format };
             jobs.give(job).is_ok()
         });
         if sent {
@@ -133,9 +142,11 @@ fn work<C: Collective>(
     jobs: &Taker<Job>,
     sums: &Giver<Result<Job, emb_comm::Error>>,
 ) {
+    let mut narrow = Narrow::default();
     while let Some(mut job) = jobs.take() {
         ranks.set_step(job.step);
-        let summed = ranks.all_reduce(&mut job.values[..]);
+        narrow.set(job.format);
+        let summed = narrow.all_reduce(&mut ranks, &mut job.values);
         let failed = summed.is_err();
         if sums.give(summed.map(|()| job)).is_err() || failed {
             return;

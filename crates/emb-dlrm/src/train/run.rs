@@ -1,18 +1,20 @@
 //! A whole run from a configuration: [`train`].
 
+use super::agree::agree;
+use super::gather::{gather, most};
 use super::health::Watch;
 use super::observer::Observer;
 use super::rank::{Feeds, Rank};
-use super::report::{Exchange, Report};
+use super::report::Report;
 use super::timeline;
 use super::trainer::{Rates, Trainer};
 use crate::config::{Config, DENSE_COLUMNS, Origin, Ranks};
 use crate::data::Feed;
-use crate::device::{Machine, Work, with_machine};
+use crate::device::{Machine, Peers, Work, with_machine};
 use crate::model::Dlrm;
 use crate::sharded::{ShardedBags, ShardedEmbeddings};
 use crate::{EmbeddingBags, Embeddings, Error, Result, checkpoint, sources};
-use emb_comm::{Collective, Local, Options, Solo, Span, Trace, Traced};
+use emb_comm::{Collective, Solo, Trace, Traced};
 use emb_kernels::Backend;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -58,22 +60,18 @@ pub fn build_rank<B: Backend, C: Collective + 'static>(
         config.seed,
     )?;
     sharded.set_id_wire(ranks.id_wire);
+    sharded.set_wires(ranks.wires)?;
     sharded.sync_beside(world, &backend)?;
     let rank = world.rank();
     let all = world.split(Some(0), rank)?.ok_or_else(no_set)?;
-    build_around(backend, config, ShardedBags::new(sharded), all)
+    let mut trainer = build_around(backend, config, ShardedBags::new(sharded), all)?;
+    trainer.set_wires(ranks.wires);
+    Ok(trainer)
 }
 
 /// Records where a timeline is wanted.
 fn trace(config: &Config, begin: Instant) -> Trace {
     if config.timeline.is_some() { Trace::from(begin) } else { Trace::default() }
-}
-
-fn timeline(config: &Config, ranks: &[Vec<Span>]) -> Result<()> {
-    match &config.timeline {
-        Some(path) => timeline::write(path, ranks),
-        None => Ok(()),
-    }
 }
 
 /// A transport that makes no set for a rank that asked for one.
@@ -102,23 +100,31 @@ fn build_around<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
 ///
 /// All data files are opened and the folder to save to is tried before anything is trained. The
 /// checkpoint is written when training went well, unless the last evaluation finds scores that are
-/// not numbers.
+/// not numbers, and every so many steps where that is asked for.
 ///
 /// # Errors
 /// Whatever is refused by name: data, ids, a loss that is not finite, a checkpoint that does not
 /// fit, a disk that fails. With ranks: which rank failed first, in which step.
 pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Report> {
-    if let Some(dir) = &config.save {
-        checkpoint::prepare(dir, &config.options)?;
-        checkpoint::to_resume(config)?;
-    }
-    if let Some(path) = &config.timeline {
-        timeline::prepare(path)?;
-    }
-    let feeds = feeds(config)?;
-    let training = Training { config, observer, feeds, begin: Instant::now() };
-    let mut report = with_machine(config, training)?;
-    if config.data == Origin::Synthetic {
+    train_among(config, Peers::default(), observer)
+}
+
+/// [`train`] as one of several processes: each calls it with the same options and peers of its own.
+/// Rank 0 tells its observer, writes timeline and checkpoints; every rank gets a report.
+///
+/// # Errors
+/// As there; ranks that were started with other options, by name.
+pub fn train_among(
+    config: &Config,
+    peers: Peers,
+    observer: &mut (dyn Observer + Send),
+) -> Result<Report> {
+    let feeds = peers.tell(prepare(config, &peers))?;
+    let (first, here) = (peers.is_first(), peers.rank());
+    let hosts = peers.hosts().to_vec();
+    let training = Training { config, observer, feeds, here, hosts };
+    let mut report = with_machine(config, peers, training)?;
+    if config.data == Origin::Synthetic && first {
         let teacher = sources::teacher(config)?;
         report.teacher_auc = teacher.auc;
         report.teacher_normalized_entropy = teacher.normalized_entropy;
@@ -126,13 +132,30 @@ pub fn train(config: &Config, observer: &mut (dyn Observer + Send)) -> Result<Re
     Ok(report)
 }
 
+/// Tries what can fail before anything is built, and opens the data of the ranks that live here.
+fn prepare(config: &Config, peers: &Peers) -> Result<Vec<Feeds>> {
+    if let Some(dir) = &config.save {
+        if peers.is_first() {
+            checkpoint::prepare(dir, &config.options)?;
+        }
+        checkpoint::to_resume(config)?;
+    }
+    if let Some(path) = config.timeline.as_ref().filter(|_| peers.is_first()) {
+        timeline::prepare(path)?;
+    }
+    feeds(config, peers.rank())
+}
+
 /// A run whose data are open.
 struct Training<'a> {
     config: &'a Config,
     observer: &'a mut (dyn Observer + Send),
-    /// By rank.
+    /// Of the ranks that live here.
     feeds: Vec<Feeds>,
-    begin: Instant,
+    /// The rank that lives here, where each is a process.
+    here: Option<usize>,
+    /// The host of every rank, where each is a process.
+    hosts: Vec<String>,
 }
 
 impl Work for Training<'_> {
@@ -146,14 +169,16 @@ impl Work for Training<'_> {
     }
 }
 
-/// The data of every rank.
-fn feeds(config: &Config) -> Result<Vec<Feeds>> {
+/// The data of every rank that lives here: of all of them, or of the one.
+fn feeds(config: &Config, here: Option<usize>) -> Result<Vec<Feeds>> {
     let world = config.ranks.as_ref().map_or(1, Ranks::world);
-    let train = sources::training(config)?;
-    let eval = sources::evaluation(config)?;
-    let train = Feed::start(train, config.batch_size, world)?;
-    let mut eval = match eval {
-        Some(eval) => Feed::start(eval, EVAL_BATCH, world)?.into_iter().map(Some).collect(),
+    let start = |source, rows| match here {
+        None => Feed::start(source, rows, world),
+        Some(rank) => Ok(vec![Feed::one_of(source, rows, rank, world)?]),
+    };
+    let train = start(sources::training(config)?, config.batch_size)?;
+    let mut eval = match sources::evaluation(config)? {
+        Some(eval) => start(eval, EVAL_BATCH)?.into_iter().map(Some).collect(),
         None => Vec::new(),
     }
     .into_iter();
@@ -168,47 +193,53 @@ fn no_data() -> Error {
 impl Training<'_> {
     /// Trains in one process.
     fn alone(mut self, machine: &impl Machine) -> Result<Report> {
-        let Self { config, observer, begin, .. } = self;
-        let trainer = build(machine.backend(0)?, config)?;
-        let trace = trace(config, begin);
+        let Self { config, observer, .. } = self;
+        let trace = trace(config, Instant::now());
+        let trainer = build(machine.backend()?, config)?;
         let run = Rank::new(trainer, config, Some(observer), trace.clone(), None)?;
         let report = run.run(self.feeds.pop().ok_or_else(no_data)?)?;
-        timeline(config, &[trace.take()])?;
+        if let Some(path) = &config.timeline {
+            timeline::write(path, &[timeline::events(0, &trace.take())])?;
+        }
         Ok(report)
     }
 
-    /// Trains on threads, one a rank; the report is that of rank 0.
+    /// Trains on ranks, those of them that live here; the report is that of the first of them.
     fn on_ranks(self, machine: &impl Machine, ranks: &Ranks) -> Result<Report> {
         /// What a rank takes with it.
         type Luggage<'a> = Mutex<Option<(Feeds, Option<&'a mut (dyn Observer + Send)>)>>;
-        let Self { config, observer, feeds, begin } = self;
-        let mut observer = Some(observer);
+        let Self { config, observer, feeds, here, hosts } = self;
+        let mut observer = Some(observer).filter(|_| here.is_none_or(|rank| rank == 0));
         let luggage: Vec<Luggage<'_>> =
             feeds.into_iter().map(|feeds| Mutex::new(Some((feeds, observer.take())))).collect();
-        let options = Options::default()
-            .with_timeout(ranks.timeout)
-            .with_ranks_per_node(ranks.ranks_per_node as usize);
-        let ended = emb_comm::run(ranks.world(), &options, |threads: &mut Local| {
-            let rank = threads.rank();
-            let taken = luggage[rank].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let begin = Instant::now();
+        let reports = machine.run(ranks, |mut all, backend| {
+            let rank = all.rank();
+            let own = &luggage[rank - here.unwrap_or(0)];
+            let taken = own.lock().unwrap_or_else(PoisonError::into_inner).take();
             let (feeds, observer) = taken.ok_or_else(no_data)?;
-            let backend = machine.backend(rank)?;
+            let begin = match here {
+                None => begin,
+                Some(_) => {
+                    agree(&mut all, config, &hosts)?;
+                    // Clocks of processes have nothing in common but this moment.
+                    Instant::now()
+                }
+            };
             let trace = trace(config, begin);
-            let world = machine.connect(threads, &backend)?;
-            let mut world = Traced::new(world, trace.clone());
-            let mut trainer = build_rank(&mut world, backend, config, ranks)?;
+            let mut all = Traced::new(all, trace.clone());
+            let mut trainer = build_rank(&mut all, backend, config, ranks)?;
             let watch = Watch::new(config, ranks, &mut trainer)?;
             let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
-            Ok::<_, Error>((report, trace.take()))
+            let exchange = most(&mut all, report.exchange)?;
+            if let Some(path) = &config.timeline {
+                let events = timeline::events(rank, &trace.take());
+                if let Some(ranks) = gather(&mut all, &events)? {
+                    timeline::write(path, &ranks)?;
+                }
+            }
+            Ok(Report { exchange, ..report })
         })?;
-        let (reports, spans): (Vec<Report>, Vec<Vec<Span>>) = ended.into_iter().unzip();
-        timeline(config, &spans)?;
-        let bytes = |exchange: &Exchange| {
-            exchange.intra_node_bytes_per_step + exchange.inter_node_bytes_per_step
-        };
-        let most = reports.iter().filter_map(|report| report.exchange);
-        let most = most.max_by(|a, b| bytes(a).total_cmp(&bytes(b)));
-        let first = reports.into_iter().next().ok_or_else(no_data)?;
-        Ok(Report { exchange: most, ..first })
+        reports.into_iter().next().ok_or_else(no_data)
     }
 }

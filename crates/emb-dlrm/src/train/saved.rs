@@ -6,7 +6,7 @@ use super::trainer::{Samples, Trainer};
 use crate::checkpoint::{self, Manifest};
 use crate::config::{BadRows, Config, DeviceKind, PrecisionKind};
 use crate::data::{Batch, Feed, Labels};
-use crate::device::{Machine, Work, with_machine};
+use crate::device::{Machine, Peers, Work, with_machine};
 use crate::metrics::EvalReport;
 use crate::{Error, Result, sources};
 use emb_kernels::Backend;
@@ -62,7 +62,7 @@ impl Saved {
         (saved.load, saved.save, saved.eval_every) = (None, None, None);
         (saved.save_every, saved.resume) = (None, None);
         let config = Config::resolve(saved)?;
-        let model = with_machine(&config, Loading { config: &config, dir })?;
+        let model = with_machine(&config, Peers::default(), Loading { config: &config, dir })?;
         Ok(Self { model, config, options })
     }
 
@@ -148,7 +148,7 @@ impl Work for Loading<'_> {
     type Output = Box<dyn Scorer>;
 
     fn on<M: Machine>(self, machine: &M) -> Result<Box<dyn Scorer>> {
-        let mut trainer = build(machine.backend(0)?, self.config)?;
+        let mut trainer = build(machine.backend()?, self.config)?;
         let slots = trainer.dense_slots();
         let report = checkpoint::load(self.dir, &mut trainer.backend, &mut trainer.model, &slots)?;
         trainer.resume(report.position.step, report.position.samples);

@@ -56,44 +56,54 @@ pub(super) fn prepare(path: &Path) -> Result<()> {
     File::create(path).map(drop).map_err(Error::io("creating", path))
 }
 
-/// Writes the spans of every rank.
-pub(super) fn write(path: &Path, ranks: &[Vec<Span>]) -> Result<()> {
+/// The events of a rank as text, one a line, without what stands around them.
+pub(super) fn events(rank: usize, spans: &[Span]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let name = format!("rank {rank}");
+    put(&mut out, &about("process_name", rank, 0, &name));
+    let last = spans.iter().map(|span| place(span.lane)).max().unwrap_or(0);
+    for (tid, name) in LANES.iter().enumerate().take(last + 1) {
+        put(&mut out, &about("thread_name", rank, tid, name));
+    }
+    for span in spans {
+        let tid = place(span.lane);
+        let moved = span.lane != Lane::Phases;
+        let args = Args {
+            step: Some(span.step),
+            bytes: moved.then_some(span.bytes),
+            waited: moved.then_some(span.waited),
+            ..Args::default()
+        };
+        let event = Event {
+            name: span.name,
+            ph: "X",
+            pid: rank,
+            tid,
+            cat: Some(LANES[tid]),
+            ts: Some(span.start),
+            dur: Some(span.duration),
+            args,
+        };
+        put(&mut out, &event);
+    }
+    out
+}
+
+/// Writes the events of every rank.
+pub(super) fn write(path: &Path, ranks: &[Vec<u8>]) -> Result<()> {
     let file = File::create(path).map_err(Error::io("creating", path))?;
     let mut out = BufWriter::new(file);
     let written = write_all(&mut out, ranks).and_then(|()| out.flush());
     written.map_err(Error::io("writing", path))
 }
 
-fn write_all(out: &mut impl Write, ranks: &[Vec<Span>]) -> std::io::Result<()> {
-    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
-    let mut first = true;
-    for (rank, spans) in ranks.iter().enumerate() {
-        let name = format!("rank {rank}");
-        put(out, &mut first, &about("process_name", rank, 0, &name))?;
-        let last = spans.iter().map(|span| place(span.lane)).max().unwrap_or(0);
-        for (tid, name) in LANES.iter().enumerate().take(last + 1) {
-            put(out, &mut first, &about("thread_name", rank, tid, name))?;
+fn write_all(out: &mut impl Write, ranks: &[Vec<u8>]) -> std::io::Result<()> {
+    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+    for (rank, events) in ranks.iter().enumerate() {
+        if rank > 0 {
+            out.write_all(b",\n")?;
         }
-        for span in spans {
-            let tid = place(span.lane);
-            let moved = span.lane != Lane::Phases;
-            let event = Event {
-                name: span.name,
-                ph: "X",
-                pid: rank,
-                tid,
-                cat: Some(LANES[tid]),
-                ts: Some(span.start),
-                dur: Some(span.duration),
-                args: Args {
-                    step: Some(span.step),
-                    bytes: moved.then_some(span.bytes),
-                    waited: moved.then_some(span.waited),
-                    ..Args::default()
-                },
-            };
-            put(out, &mut first, &event)?;
-        }
+        out.write_all(events)?;
     }
     out.write_all(b"]}\n")
 }
@@ -104,9 +114,9 @@ fn about<'a>(what: &'a str, pid: usize, tid: usize, name: &'a str) -> Event<'a> 
     Event { name: what, ph: "M", pid, tid, cat: None, ts: None, dur: None, args }
 }
 
-fn put(out: &mut impl Write, first: &mut bool, event: &Event<'_>) -> std::io::Result<()> {
-    out.write_all(if *first { b"\n" } else { b",\n" })?;
-    *first = false;
-    serde_json::to_writer(out, event)?;
-    Ok(())
+fn put(out: &mut Vec<u8>, event: &Event<'_>) {
+    if !out.is_empty() {
+        out.extend_from_slice(b",\n");
+    }
+    serde_json::to_writer(out, event).expect("invariant: numbers and names become JSON");
 }

@@ -1,7 +1,9 @@
 //! One training step: [`Trainer`].
 
+use super::compare;
 use super::reduce::DenseReducer;
 use crate::model::{Dense, DeviceBatch, Dlrm};
+use crate::sharded::Wires;
 use crate::{EmbeddingBags, Embeddings, Error, Result};
 use emb_comm::{Collective, Meter, Solo, Trace};
 use emb_kernels::{Backend, JaggedRef};
@@ -53,6 +55,8 @@ pub struct Trainer<B: Backend, E = EmbeddingBags<B>, C = Solo> {
     reducer: Option<DenseReducer>,
     trace: Trace,
     batch: DeviceBatch<B>,
+    /// What tells the data that this rank has read from those of others; 0 where nobody compares.
+    seen: u64,
     /// Whether the ids of the next batch are at their owners.
     prepared: bool,
     dense_optimizer: DenseOptimizer,
@@ -87,6 +91,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             reducer,
             trace: Trace::default(),
             batch,
+            seen: 0,
             prepared: false,
             dense_optimizer,
             schedule,
@@ -94,6 +99,14 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             step,
             samples,
         })
+    }
+
+    /// How dense gradients travel from now on, unchanged at first; how those of the tables do is said
+    /// to the tables. Every rank calls it with the same, before the same step.
+    pub fn set_wires(&mut self, wires: Wires) {
+        if let Some(reducer) = &mut self.reducer {
+            reducer.set(wires.of_dense());
+        }
     }
 
     /// Records the phases of every step from now on.
@@ -139,6 +152,13 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     pub fn resume(&mut self, step: u64, samples: u64) {
         self.step = step;
         self.samples = samples;
+    }
+
+    /// What the data of the next step is, for ranks that read it each for itself: the step refuses
+    /// ranks that were told otherwise. All ranks compare, or none does, by 0.
+    #[cfg(feature = "data")]
+    pub(super) fn expect(&mut self, seen: u64) {
+        self.seen = seen;
     }
 
     /// Learning rates of step `step`, from 1.
@@ -187,7 +207,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.ranks.set_step(step);
         let factor = self.schedule.lr(step);
         let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        let Self { backend, model, batch, ranks, reducer, trace, prepared, .. } = self;
+        let Self { backend, model, batch, ranks, reducer, trace, prepared, seen, .. } = self;
         let positives = samples.labels.iter().map(|&label| f64::from(label)).sum();
         let (own, loss) = backend.within(|backend| {
             trace.phase("upload", || {
@@ -200,7 +220,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             trace.phase("dense forward", || model.forward_dense(backend, batch))?;
             let own = model.loss(backend, batch, 1.0 / rows as f32)?;
             let loss = trace.phase("loss", || {
-                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives })
+                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives }, *seen)
             })?;
             if !loss.sum.is_finite() || loss.rows != rows {
                 return Ok::<_, Error>((own, loss));
@@ -322,9 +342,19 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     }
 }
 
-/// The loss of all ranks together.
-fn total<C: Collective>(ranks: &mut C, own: StepLoss) -> Result<StepLoss> {
-    let mut sums = [own.sum, own.rows as f64, own.positives];
+/// The loss of all ranks together. Where they compare what they have `seen`, they do it here, before
+/// anything of the step is applied.
+fn total<C: Collective>(ranks: &mut C, own: StepLoss, seen: u64) -> Result<StepLoss> {
+    if seen == 0 {
+        let mut sums = [own.sum, own.rows as f64, own.positives];
+        ranks.all_reduce(&mut sums)?;
+        return Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] });
+    }
+    let mark = compare::mark(seen);
+    let mut sums = [own.sum, own.rows as f64, own.positives, mark, mark * mark];
     ranks.all_reduce(&mut sums)?;
+    if !compare::are_equal(ranks.world(), sums[3], sums[4]) {
+        return Err(compare::other_data(ranks, seen)?);
+    }
     Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] })
 }

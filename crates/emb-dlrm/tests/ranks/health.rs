@@ -83,7 +83,7 @@ fn slowed(options: Options, slow: usize, factor: f64) -> Ended {
         let (mut looks, mut ids) = (Vec::new(), None);
         let begun = Instant::now();
         for _ in 0..config.options.steps.expect("a length in steps") {
-            let Share { batch, rows } = feed.next()?.expect("synthetic data has no end");
+            let Share { batch, rows, .. } = feed.next()?.expect("synthetic data has no end");
             let (dense, labels) = (&batch.dense[..], &batch.labels[..]);
             let samples = Samples { dense, labels, sparse: batch.sparse.as_ref() };
             trainer.train_share(samples, rows)?;

@@ -72,6 +72,7 @@ pub(crate) fn topology(world: u32, node_ranks: u32, memory_bytes: u64) -> Topolo
         bandwidth,
         latency: 1e-6,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     let spec = TopologySpec {
         name: "threads".into(),

@@ -7,11 +7,21 @@ use super::volume::Traffic;
 use super::{Estimate, LevelBytes, Parts, PeakBytes, RankEstimate, ReplicaWay};
 use crate::{Bytes, Id, Level, Mesh, Rank};
 
+/// What of a rank's traffic is paid for.
+#[derive(Clone, Copy)]
+enum Priced {
+    /// The busier direction, at the bandwidth of so many bytes.
+    Busiest,
+    /// Half of both directions, at the best bandwidth of any number of bytes: bytes may be spread
+    /// over the ranks in any other way, and this remains a lower bound of the mean.
+    Least,
+}
+
 /// Seconds by part of the slowest rank in each.
 pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
     let slowest = ledger
         .ranks()
-        .map(|rank| of_rank(ledger, rank, Traffic::busiest))
+        .map(|rank| of_rank(ledger, rank, Priced::Busiest))
         .fold(Parts::default(), Parts::max);
     overlapped(ledger, slowest)
 }
@@ -21,7 +31,7 @@ pub(super) fn parts(ledger: &Ledger<'_>) -> Parts {
 pub(super) fn parts_and_squares(ledger: &Ledger<'_>) -> (Parts, f64) {
     let (mut slowest, mut squares) = (Parts::default(), 0.0);
     for rank in ledger.ranks() {
-        let parts = of_rank(ledger, rank, Traffic::busiest);
+        let parts = of_rank(ledger, rank, Priced::Busiest);
         squares += parts.tables() * parts.tables();
         slowest = slowest.max(parts);
     }
@@ -35,7 +45,7 @@ pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh, beside: f64) -> Vec<(
     for rank in ledger.ranks() {
         let (_, set) = mesh.place_of(Rank::new(rank));
         let at = &mut positions[set.index()];
-        at.0 = at.0.max(of_rank(ledger, rank, Traffic::busiest));
+        at.0 = at.0.max(of_rank(ledger, rank, Priced::Busiest));
         at.1 = f64::max(at.1, peak_of(ledger, rank).table_room(beside));
     }
     positions
@@ -47,7 +57,7 @@ pub(super) fn by_position(ledger: &Ledger<'_>, mesh: Mesh, beside: f64) -> Vec<(
 pub(super) fn mean(ledger: &Ledger<'_>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for rank in ledger.ranks() {
-        sum += of_rank(ledger, rank, Traffic::mean).tables();
+        sum += of_rank(ledger, rank, Priced::Least).tables();
         count += 1.0;
     }
     sum / count
@@ -82,7 +92,7 @@ pub(super) fn estimate(ledger: &Ledger<'_>) -> Estimate {
     let levels = 0..ledger.topology.levels().len();
     let ranks = ledger.ranks().map(|rank| RankEstimate {
         rank,
-        parts: of_rank(ledger, rank, Traffic::busiest),
+        parts: of_rank(ledger, rank, Priced::Busiest),
         exchanged: levels.clone().map(|level| exchanged(ledger, rank, level)).collect(),
         synced: levels.clone().map(|level| synced(ledger, rank, level)).collect(),
         peak: peak_of(ledger, rank),
@@ -104,7 +114,7 @@ fn overlapped(ledger: &Ledger<'_>, parts: Parts) -> Parts {
     }
 }
 
-fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
+fn of_rank(ledger: &Ledger<'_>, rank: u32, priced: Priced) -> Parts {
     let topology = ledger.topology;
     let options = &ledger.model.options;
     // Whoever computes may be the slowest of all.
@@ -121,11 +131,11 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32, bytes: fn(Traffic) -> f64) -> Parts {
         let (own, each) = (&placed.loads.positions[position], &placed.loads.each);
         parts.lookup += (own.lookup + each.lookup) / memory;
         parts.update += (own.update + each.update) / memory;
-        let [ids, outputs, gradients] = exchange(ledger, placed, place, own, bytes);
+        let [ids, outputs, gradients] = exchange(ledger, placed, place, own, priced);
         parts.id_exchange += ids;
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
-        parts.backward_exchange += gradients + statistics(ledger, placed, place, bytes);
+        parts.backward_exchange += gradients + statistics(ledger, placed, place, priced);
         parts.replica_sync += sync(ledger, placed, place, own);
     }
     parts
@@ -137,7 +147,7 @@ fn exchange(
     placed: &Placed,
     place: usize,
     own: &Load,
-    bytes: fn(Traffic) -> f64,
+    priced: Priced,
 ) -> [f64; 3] {
     let topology = ledger.topology;
     let (mut ids, mut outputs, mut gradients) = (0.0, 0.0, 0.0);
@@ -146,9 +156,9 @@ fn exchange(
         let (mut latency, mut talks) = (0.0, false);
         for level in 0..topology.levels().len() {
             let volume = placed.volumes.of(&placed.shape, scope, level, place, channel);
-            ids += seconds(ledger, level, volume.ids, bytes);
-            outputs += seconds(ledger, level, volume.outputs, bytes);
-            gradients += seconds(ledger, level, volume.gradients, bytes);
+            ids += seconds(ledger, level, volume.ids, priced);
+            outputs += seconds(ledger, level, volume.outputs, priced);
+            gradients += seconds(ledger, level, volume.gradients, priced);
             if volume.ids.peers > 0 {
                 (latency, talks) = (topology.levels()[level].latency(), true);
             }
@@ -163,12 +173,7 @@ fn exchange(
 }
 
 /// Seconds in which owners of columns tell each other statistics of rows.
-fn statistics(
-    ledger: &Ledger<'_>,
-    placed: &Placed,
-    place: usize,
-    bytes: fn(Traffic) -> f64,
-) -> f64 {
+fn statistics(ledger: &Ledger<'_>, placed: &Placed, place: usize, priced: Priced) -> f64 {
     let runs = placed.collectives.statistics;
     if runs == 0.0 {
         return 0.0;
@@ -176,7 +181,7 @@ fn statistics(
     let (mut all, mut latency) = (0.0, 0.0);
     for (number, level) in ledger.topology.levels().iter().enumerate() {
         let traffic = placed.loads.statistics.of(&placed.shape, number, place);
-        all += seconds(ledger, number, traffic, bytes);
+        all += seconds(ledger, number, traffic, priced);
         if traffic.peers > 0 {
             latency = level.latency();
         }
@@ -184,12 +189,19 @@ fn statistics(
     all + runs * latency
 }
 
-fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, bytes: fn(Traffic) -> f64) -> f64 {
+fn seconds(ledger: &Ledger<'_>, level: usize, traffic: Traffic, priced: Priced) -> f64 {
     if traffic.peers == 0 {
         return 0.0;
     }
-    let bandwidth = ledger.topology.levels()[level].all_to_all_bandwidth(traffic.peers);
-    bytes(traffic) / (bandwidth * ledger.model.options.link_efficiency)
+    let level = &ledger.topology.levels()[level];
+    let (bytes, bandwidth) = match priced {
+        Priced::Busiest => {
+            let bytes = traffic.busiest();
+            (bytes, level.bandwidth_of(traffic.peers, bytes))
+        }
+        Priced::Least => (traffic.mean(), level.best_bandwidth(traffic.peers)),
+    };
+    bytes / (bandwidth * ledger.model.options.link_efficiency)
 }
 
 /// Bytes that a rank exchanges over one level: ids, outputs, their gradients, statistics of rows.

@@ -1,7 +1,7 @@
 //! What a shard's replicas tell each other to be equal: [`Synced`].
 
-use super::{GradientSum, ReplicaWay};
 use super::shard::{Adding, Asked};
+use super::{GradientSum, ReplicaWay};
 use crate::ReplicaSync;
 
 /// Bytes that a replica has to do with to be equal to the others, a step.

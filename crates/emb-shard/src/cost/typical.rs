@@ -116,7 +116,7 @@ impl Reach {
             let here = super::volume::run(shape, scope, number, place).count();
             if here > inside {
                 let peers = here - inside;
-                let bandwidth = level.all_to_all_bandwidth(peers) * links;
+                let bandwidth = level.best_bandwidth(peers) * links;
                 self.seconds += f64::from(peers) / bandwidth / world;
                 if number > 0 {
                     self.outside += f64::from(peers) / world;

@@ -71,6 +71,26 @@ fn links(level: &LevelSpec) -> Result<(), String> {
         }
         (peers_before, part_before) = (peers, part);
     }
+    transfers(&level.transfers)
+}
+
+/// More bytes take longer.
+fn transfers(points: &[(u64, f64)]) -> Result<(), String> {
+    let (mut bytes_before, mut seconds_before) = (0, 0.0);
+    for &(bytes, seconds) in points {
+        if bytes <= bytes_before {
+            return Err(format!(
+                "a transfer of {bytes} bytes after {bytes_before}: must ascend from 1"
+            ));
+        }
+        if !(seconds > seconds_before && seconds.is_finite()) {
+            return Err(format!(
+                "a transfer of {bytes} bytes in {seconds} seconds: must be finite and above \
+                 {seconds_before}"
+            ));
+        }
+        (bytes_before, seconds_before) = (bytes, seconds);
+    }
     Ok(())
 }
 

@@ -45,6 +45,34 @@ impl Level {
         self.spec.bandwidth * part_left(&self.spec.all_to_all, peers)
     }
 
+    /// Bytes a second of one rank that sends `bytes` in an all-to-all with `peers` other ranks over
+    /// this level: [`all_to_all_bandwidth`](Self::all_to_all_bandwidth), and where transfers were
+    /// measured, what they reach at this size.
+    pub fn bandwidth_of(&self, peers: u32, bytes: f64) -> f64 {
+        let bandwidth = self.all_to_all_bandwidth(peers);
+        match transfer_seconds(&self.spec.transfers, bytes) {
+            Some(seconds) => bandwidth * (bytes / seconds / self.spec.bandwidth),
+            None => bandwidth,
+        }
+    }
+
+    /// The highest [`bandwidth_of`](Self::bandwidth_of) any number of bytes, for lower bounds.
+    pub fn best_bandwidth(&self, peers: u32) -> f64 {
+        // Between points bytes over seconds are a power of the bytes, so that the best is at one.
+        let points = self.spec.transfers.iter().map(|&(bytes, _)| bytes as f64);
+        let best = points.map(|bytes| self.bandwidth_of(peers, bytes)).fold(0.0, f64::max);
+        if best > 0.0 { best } else { self.all_to_all_bandwidth(peers) }
+    }
+
+    /// Seconds of an exchange in which a rank sends `bytes` to `peers` other ranks over this level,
+    /// with its latency.
+    pub fn exchange_seconds(&self, peers: u32, bytes: f64) -> f64 {
+        if bytes <= 0.0 {
+            return self.spec.latency;
+        }
+        self.spec.latency + bytes / self.bandwidth_of(peers, bytes)
+    }
+
     /// Units.
     pub fn units(&self) -> u32 {
         self.starts.len() as u32 - 1
@@ -89,6 +117,24 @@ impl Level {
         let unit = unit as usize;
         Ok((self.starts[unit]..self.starts[unit + 1]).map(Rank::new))
     }
+}
+
+/// Seconds beyond the latency that `points` give `bytes`; `None` without points or bytes.
+pub(super) fn transfer_seconds(points: &[(u64, f64)], bytes: f64) -> Option<f64> {
+    let (&first, &last) = (points.first()?, points.last()?);
+    if bytes <= 0.0 {
+        return None;
+    }
+    let in_proportion = |(at, seconds): (u64, f64)| seconds * bytes / at as f64;
+    let after = points.partition_point(|point| point.0 as f64 <= bytes);
+    if after == 0 {
+        return Some(in_proportion(first));
+    }
+    let Some(&(to, behind)) = points.get(after) else { return Some(in_proportion(last)) };
+    let (from, before) = points[after - 1];
+    let (from, to) = ((from as f64).ln(), (to as f64).ln());
+    let way = (bytes.ln() - from) / (to - from);
+    Some((before.ln() + (behind.ln() - before.ln()) * way).exp())
 }
 
 /// The part of the bandwidth that `points` leave an all-to-all with `peers` others.

@@ -12,10 +12,12 @@
 
 mod check;
 mod display;
+mod fit;
 mod level;
 mod preset;
 mod spec;
 
+pub use fit::LinkFit;
 pub use level::Level;
 pub use spec::{LevelSpec, TopologySpec, UnitRanks};
 
@@ -49,7 +51,8 @@ impl Topology {
     /// memory, a rate that is not above 0 and finite, a latency that is negative or not finite;
     /// units without ranks or that do not share out the ranks, units that cut those of the level
     /// inside, an outermost level of more than one unit; points of an all-to-all that do not
-    /// ascend, or whose part of the bandwidth is not in `0..=1`, is 0 or rises.
+    /// ascend, or whose part of the bandwidth is not in `0..=1`, is 0 or rises; transfers that do
+    /// not ascend in bytes and seconds.
     pub fn new(spec: TopologySpec) -> Result<Self> {
         let levels = check::levels(&spec)?;
         Ok(Self { spec, levels })

@@ -111,5 +111,5 @@ fn cpu(name: &str, ranks: u32) -> TopologySpec {
 
 fn level(name: &str, ranks: u32, bandwidth: f64, latency: f64) -> LevelSpec {
     let (name, ranks) = (name.to_owned(), UnitRanks::Equal(ranks));
-    LevelSpec { name, ranks, bandwidth, latency, all_to_all: Vec::new() }
+    LevelSpec { name, ranks, bandwidth, latency, all_to_all: Vec::new(), transfers: Vec::new() }
 }

@@ -4,7 +4,14 @@ use super::*;
 use proptest::prelude::*;
 
 fn level(name: &str, ranks: UnitRanks) -> LevelSpec {
-    LevelSpec { name: name.into(), ranks, bandwidth: 1e9, latency: 1e-6, all_to_all: Vec::new() }
+    LevelSpec {
+        name: name.into(),
+        ranks,
+        bandwidth: 1e9,
+        latency: 1e-6,
+        all_to_all: Vec::new(),
+        transfers: Vec::new(),
+    }
 }
 
 fn spec(ranks: u32, levels: Vec<LevelSpec>) -> TopologySpec {
@@ -194,5 +201,36 @@ proptest! {
                 prop_assert_eq!(topology.peers(rank, id).expect("a level") as usize, over);
             }
         }
+    }
+}
+
+#[test]
+fn transfers_bend_the_bandwidth_and_bound_it() {
+    let bent = |transfers: Vec<(u64, f64)>| {
+        let mut spec = racks();
+        spec.levels[0].transfers = transfers;
+        spec.levels[0].all_to_all = vec![(1, 1.0), (3, 0.5)];
+        Topology::new(spec)
+    };
+    let topology = bent(vec![(1000, 1e-7), (100_000, 1e-4)]).expect("valid");
+    let node = &topology.levels()[0];
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    assert!(near(node.bandwidth_of(1, 10.0), 1e10), "in proportion before the first");
+    assert!(near(node.bandwidth_of(1, 10_000.0), 10_000.0 / 10.0_f64.powf(-5.5)));
+    assert!(near(node.bandwidth_of(3, 1e7), 0.5e9), "in proportion behind the last, peers count");
+    assert!(near(node.best_bandwidth(1), 1e10));
+    assert!(near(node.exchange_seconds(1, 1e7), 1e-6 + 1e-2));
+    assert_eq!(node.exchange_seconds(1, 0.0), 1e-6);
+    let straight = bent(Vec::new()).expect("valid");
+    let node = &straight.levels()[0];
+    assert_eq!(node.bandwidth_of(3, 77.0), node.all_to_all_bandwidth(3));
+    assert_eq!(node.best_bandwidth(3), node.all_to_all_bandwidth(3));
+    for (points, words) in [
+        (vec![(8, 1e-6), (8, 2e-6)], "a transfer of 8 bytes after 8"),
+        (vec![(8, 1e-6), (16, 1e-6)], "a transfer of 16 bytes in 0.000001 seconds"),
+        (vec![(8, f64::INFINITY)], "a transfer of 8 bytes in inf seconds"),
+    ] {
+        let error = bent(points).expect_err("refused").to_string();
+        assert!(error.contains(words) && error.contains("level \"node\""), "{error}");
     }
 }

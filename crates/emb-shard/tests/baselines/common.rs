@@ -14,6 +14,7 @@ pub(crate) fn machines(nodes: &[u32], memory_bytes: u64) -> Topology {
         bandwidth,
         latency: 1e-6,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     Topology::new(TopologySpec {
         name: "machines".into(),

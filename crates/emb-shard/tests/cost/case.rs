@@ -105,6 +105,7 @@ fn topology(random: &mut Random, world: u32) -> Topology {
             bandwidth: 1e11 / 7_f64.powi(number as i32),
             latency: 3e-6 * (number + 1) as f64,
             all_to_all: random.pick(&[vec![], vec![(2, 1.0), (40, 0.5)]]),
+            transfers: Vec::new(),
         });
     }
     Topology::new(TopologySpec {

@@ -155,6 +155,7 @@ fn topology(levels: &[u32]) -> Topology {
         bandwidth: 1e10,
         latency: 1e-6,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     let spec = TopologySpec {
         name: "equal".into(),

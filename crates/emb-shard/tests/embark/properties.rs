@@ -21,7 +21,14 @@ const KINDS: [(Kind, &str); 6] = [
 ];
 
 fn level(name: &str, ranks: UnitRanks, bandwidth: f64) -> LevelSpec {
-    LevelSpec { name: name.into(), ranks, bandwidth, latency: 1e-5, all_to_all: Vec::new() }
+    LevelSpec {
+        name: name.into(),
+        ranks,
+        bandwidth,
+        latency: 1e-5,
+        all_to_all: Vec::new(),
+        transfers: Vec::new(),
+    }
 }
 
 /// Nodes of these many ranks.

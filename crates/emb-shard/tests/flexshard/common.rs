@@ -13,6 +13,7 @@ pub(crate) fn machines(nodes: u32, ranks: u32, ratio: f64, memory_bytes: u64) ->
         bandwidth,
         latency: 5e-6,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     let mut levels = vec![level("node", ranks, ratio * 25e9)];
     if nodes > 1 {

@@ -126,6 +126,7 @@ fn unequal_nodes_are_cut_into_equal_ones() {
         bandwidth,
         latency: 0.0,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     let of = |nodes: &[u32]| {
         let ranks = nodes.iter().sum();

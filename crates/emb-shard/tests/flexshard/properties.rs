@@ -66,6 +66,7 @@ fn topology(nodes: &[u32], ratio: f64, memory_bytes: u64) -> Topology {
         bandwidth,
         latency: 1e-5,
         all_to_all: vec![(2, 1.0), (64, 0.7)],
+        transfers: Vec::new(),
     };
     let mut levels = vec![level("node", UnitRanks::Each(nodes.to_vec()), ratio * 1e10)];
     if nodes.len() > 1 {

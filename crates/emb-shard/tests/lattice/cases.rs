@@ -60,6 +60,7 @@ pub(crate) fn topology(draws: &mut Draws, nodes: &[u32], memory_bytes: u64) -> T
         bandwidth,
         latency,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     let mut levels = vec![level("node", UnitRanks::Each(nodes.to_vec()), bandwidth, 3e-6)];
     if nodes.len() > 1 {

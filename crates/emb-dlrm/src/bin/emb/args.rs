@@ -1,10 +1,14 @@
 //! The command line.
 
+mod calibrate;
+mod doctor;
 mod launch;
 mod plan;
 mod profile;
 mod simulate;
 
+pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use launch::{LaunchArgs, LaunchTransport};
 pub(crate) use plan::{DiffArgs, MakeArgs, PlanArgs, PlanCommand};
 pub(crate) use profile::ProfileArgs;
@@ -65,6 +69,10 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Plan and price a step on ever more machines: scaling, memory, what limits it.
     Simulate(Box<SimulateArgs>),
+    /// Look at what this machine, or all machines under mpirun, have and lack, and time an exchange.
+    Doctor(DoctorArgs),
+    /// Measure links, memory and compute, and write the topology that plan and simulate read.
+    Calibrate(CalibrateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -133,4 +141,14 @@ pub(crate) struct InspectArgs {
     /// Print one JSON object on standard output and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Seconds that something may take: 0 to an hour.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
+    if (0.0..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be in 0..=3600".to_owned())
+    }
 }

@@ -4,9 +4,10 @@ use crate::args::{EvalArgs, ScoreArgs};
 use crate::output::{json, out};
 use crate::text::{count, pairs};
 use emb_dlrm::Result;
-use emb_dlrm::train::{Saved, ScoreOptions};
+use emb_dlrm::train::{Peers, Saved, ScoreOptions};
 
 pub(crate) fn run(args: &EvalArgs) -> Result<()> {
+    Peers::refuse("emb eval")?;
     let mut saved = load(&args.score)?;
     let (report, skipped) = saved.evaluate()?;
     if args.json {

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
+mod doctor;
 mod evaluate;
 mod health;
 mod inspect;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Launch(args) => return exit(launch::run(*args)),
+        Command::Doctor(args) => return exit(doctor::run(&args)),
         Command::Train(args) => train::run(*args),
         Command::Eval(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
     };
     exit(result.map(|()| ExitCode::SUCCESS))
 }
@@ -47,7 +51,8 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::error(&error);
-            ExitCode::from(exit_code(&error))
+            let of_peer = emb_dlrm::launch::exit_code(&error);
+            ExitCode::from(of_peer.unwrap_or_else(|| exit_code(&error)))
         }
     }
 }
@@ -55,6 +60,7 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::On { source, .. } => exit_code(source),
         _ => 1,
     }
 }

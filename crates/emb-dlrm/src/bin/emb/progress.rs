@@ -7,6 +7,7 @@ use emb_dlrm::metrics::EvalReport;
 use emb_dlrm::train::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Seconds between two lines where there is no terminal to draw on.
@@ -122,6 +123,46 @@ impl Observer for Progress {
                 self.bar.suspend(|| note(&line));
             }
         }
+    }
+}
+
+/// How far something with several parts is: a bar on a terminal, elsewhere a line a part.
+#[derive(Debug)]
+pub(crate) struct Told {
+    bar: ProgressBar,
+    terminal: bool,
+    last: Mutex<String>,
+}
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+
+impl Told {
+    pub(crate) fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, terminal, last: Mutex::new(String::new()) }
+    }
+
+    /// `done` of `what`, `0..=1`.
+    pub(crate) fn tell(&self, what: &str, done: f64) {
+        self.bar.set_position((done * STEPS as f64) as u64);
+        let Ok(mut last) = self.last.lock() else { return };
+        if *last != what {
+            what.clone_into(&mut last);
+            self.bar.set_message(what.to_owned());
+            if !self.terminal {
+                note(what);
+            }
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

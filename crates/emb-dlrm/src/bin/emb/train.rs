@@ -7,7 +7,7 @@ use crate::text::{bytes, count, counted, pairs, table};
 use emb_dlrm::checkpoint::{Manifest, to_resume};
 use emb_dlrm::config::{Config, DeviceKind, Length, Options, Origin, Ranks};
 use emb_dlrm::model::Interaction;
-use emb_dlrm::train::{Report, train};
+use emb_dlrm::train::{Peers, Report, Silent, train_among};
 use emb_dlrm::{Result, sources};
 
 pub(crate) fn run(args: TrainArgs) -> Result<()> {
@@ -15,29 +15,56 @@ pub(crate) fn run(args: TrainArgs) -> Result<()> {
         Some(path) => args.options.over(Options::from_file(path)?),
         None => args.options,
     };
-    if let Some(dir) = &options.load {
-        let saved = Manifest::read(dir)?.options_to_go_on(&options);
-        options = options.over(saved);
-    }
-    let config = Config::resolve(options)?;
-    note(&describe(&config)?);
-    if let Some(ranks) = &config.ranks {
-        note(&format!("{}\n", ranks.plan));
-        for line in &ranks.notes {
-            note(line);
+    let peers = Peers::join(&mut options)?;
+    let rank = peers.rank().map(|rank| named(rank, peers.hosts()));
+    run_among(options, peers, args.json).map_err(|error| match rank {
+        Some(rank) => emb_dlrm::Error::On { rank, source: Box::new(error) },
+        None => error,
+    })
+}
+
+/// A rank that is a process, and where it is.
+fn named(rank: usize, hosts: &[String]) -> String {
+    format!("rank {rank} on {}", hosts[rank])
+}
+
+/// Trains among the peers; rank 0 alone speaks, unless something fails.
+fn run_among(options: Options, peers: Peers, in_json: bool) -> Result<()> {
+    let options = match &options.load {
+        None => options,
+        Some(dir) => {
+            let saved = peers.tell(Manifest::read(dir))?.options_to_go_on(&options);
+            options.over(saved)
         }
+    };
+    let config = peers.resolve(options)?;
+    if !peers.is_first() {
+        return train_among(&config, peers, &mut Silent).map(drop);
     }
-    if let Some(line) = replaced(&config)? {
-        note(&format!("{line}\n"));
-    }
+    peers.tell(introduce(&config, &peers))?;
     let mut progress = Progress::new();
-    let result = train(&config, &mut progress);
+    let result = train_among(&config, peers, &mut progress);
     progress.finish();
     let report = result?;
-    if args.json {
+    if in_json {
         return json(&report);
     }
     out(&summary(&report))
+}
+
+/// Says what is about to be done.
+fn introduce(config: &Config, peers: &Peers) -> Result<()> {
+    note(&describe(config)?);
+    if let Some(ranks) = &config.ranks {
+        note(&format!("{}\n", ranks.plan));
+        for line in ranks.notes.iter().chain(peers.notes()) {
+            note(line);
+        }
+    }
+    if let Some(line) = replaced(config)? {
+        note(&format!("{line}\n"));
+    }
+    Ok(())
 }
 
 /// What becomes of a checkpoint in the folder of --save.

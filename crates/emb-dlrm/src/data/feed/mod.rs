@@ -6,9 +6,13 @@
 //!  (thread)          +-> rank 2: rows 86..128
 //! ```
 //!
+//! Where ranks are processes, each has a source, reader and queue of its own, which read the same, and
+//! takes its rows alone. That they do read the same is for the ranks to compare: [`Share::seen`].
+//!
 //! Three batches exist in all, whatever the number of ranks: one that the slowest rank is at and
 //! two ahead of it. They are refilled in place, so nothing is allocated after warm-up.
 
+mod digest;
 mod queue;
 mod reader;
 
@@ -16,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{BadRows, Batch, Error, Result, Source, SourceInfo, source::check_limit};
-use queue::Queue;
+use queue::{Queue, Taken};
 
 /// One rank's end of a source that is read ahead while the ranks compute.
 ///
@@ -28,6 +32,8 @@ use queue::Queue;
 pub struct Feed {
     rank: usize,
     world: usize,
+    /// Which of the queue's readers this is: its rank, or the only one.
+    seat: usize,
     info: Arc<SourceInfo>,
     skipped: BadRows,
     queue: Arc<Queue>,
@@ -38,11 +44,21 @@ pub struct Feed {
     /// Which of them it is at.
     at: usize,
     /// What follows, where it was read already.
-    ahead: Option<Read>,
+    ahead: Option<Result<Read>>,
+    /// Of all that was read since the last restart; `None` where ranks share a source.
+    seen: Option<u64>,
 }
 
-/// The rows of a global batch whose share was copied, `None` at the end, and the bad rows up to it.
-type Read = Result<(Option<usize>, BadRows)>;
+/// A global batch whose share was copied.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    /// Its rows; `None` at the end.
+    rows: Option<usize>,
+    /// Bad rows up to it.
+    skipped: BadRows,
+    /// What tells it from others.
+    digest: u64,
+}
 
 /// A rank's part of a global batch.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +67,9 @@ pub struct Share<'a> {
     pub batch: &'a Batch,
     /// Samples of the global batch, at least 1.
     pub rows: usize,
+    /// What tells all that was read up to here, and what follows as far as it was read, from other
+    /// data; 0 where all ranks share one source, which needs no comparison.
+    pub seen: u64,
 }
 
 impl Feed {
@@ -66,19 +85,45 @@ impl Feed {
         }
         let info = Arc::new(source.describe());
         let queue = Arc::new(Queue::new(world));
-        queue.serve(reader::spawn(source, limit, Arc::clone(&queue))?);
-        let end = |rank| Self {
-            rank,
-            world,
-            info: Arc::clone(&info),
-            skipped: BadRows::default(),
-            queue: Arc::clone(&queue),
-            held: None,
-            own: <[Batch; 2]>::default(),
-            at: 0,
-            ahead: None,
-        };
+        queue.serve(reader::spawn(source, limit, false, Arc::clone(&queue))?);
+        let end = |rank| Self::new(rank, world, rank, Arc::clone(&info), Arc::clone(&queue));
         Ok((0..world).map(end).collect())
+    }
+
+    /// Starts reading batches of `limit` samples ahead for rank `rank` of `world` alone: every other
+    /// rank has a source of its own, in a process of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn one_of<S: Source + 'static>(
+        source: S,
+        limit: usize,
+        rank: usize,
+        world: usize,
+    ) -> Result<Self> {
+        assert!(rank < world, "rank {rank} in a world of {world}");
+        check_limit(limit)?;
+        let info = Arc::new(source.describe());
+        let queue = Arc::new(Queue::new(1));
+        queue.serve(reader::spawn(source, limit, true, Arc::clone(&queue))?);
+        let mut end = Self::new(rank, world, 0, info, queue);
+        end.seen = Some(0);
+        Ok(end)
+    }
+
+    fn new(
+        rank: usize,
+        world: usize,
+        seat: usize,
+        info: Arc<SourceInfo>,
+        queue: Arc<Queue>,
+    ) -> Self {
+        let (skipped, own) = (BadRows::default(), <[Batch; 2]>::default());
+        let (held, ahead, seen) = (None, None, None);
+        Self { rank, world, seat, info, skipped, queue, held, own, at: 0, ahead, seen }
     }
 
     /// The next share; `None` at the end of the data, again and again until a restart.
@@ -92,13 +137,15 @@ impl Feed {
     pub fn next(&mut self) -> Result<Option<Share<'_>>> {
         if self.world == 1 {
             self.give_back();
-            let (batch, skipped) = self.queue.take(self.rank)?;
+            let Taken { batch, skipped, .. } = self.queue.take(self.seat)?;
             self.skipped = skipped;
             let Some(batch) = batch else { return Ok(None) };
             let rows = batch.rows;
-            return Ok(Some(Share { batch: self.held.insert(batch), rows }));
+            return Ok(Some(Share { batch: self.held.insert(batch), rows, seen: 0 }));
         }
-        self.advance().map(|rows| rows.map(|rows| Share { batch: &self.own[self.at], rows }))
+        let rows = self.advance()?;
+        let (at, seen) = (self.at, self.seen.unwrap_or(0));
+        Ok(rows.map(|rows| Share { batch: &self.own[at], rows, seen }))
     }
 
     /// The next share, and the one after it where there is one and where several ranks read: what
@@ -113,10 +160,11 @@ impl Feed {
         }
         let Some(rows) = self.advance()? else { return Ok(None) };
         let after = 1 - self.at;
-        let read =
-            self.ahead.insert(copy(&self.queue, (self.rank, self.world), &mut self.own[after]));
-        let following = read.as_ref().ok().and_then(|&(rows, _)| rows);
-        let share = |at: usize, rows| Share { batch: &self.own[at], rows };
+        let read = self.read(after);
+        let following = read.as_ref().ok().and_then(|read| read.rows);
+        self.ahead = Some(read);
+        let seen = self.seen.unwrap_or(0);
+        let share = |at: usize, rows| Share { batch: &self.own[at], rows, seen };
         Ok(Some((share(self.at, rows), following.map(|rows| share(after, rows)))))
     }
 
@@ -127,11 +175,25 @@ impl Feed {
                 self.at = 1 - self.at;
                 read
             }
-            None => copy(&self.queue, (self.rank, self.world), &mut self.own[self.at]),
+            None => self.read(self.at),
         };
-        let (rows, skipped) = read?;
+        let Read { rows, skipped, .. } = read?;
         self.skipped = skipped;
         Ok(rows)
+    }
+
+    /// Takes the next global batch and copies this rank's rows.
+    fn read(&mut self, into: usize) -> Result<Read> {
+        let read = copy(&self.queue, self.seat, (self.rank, self.world), &mut self.own[into]);
+        if let Some(seen) = &mut self.seen {
+            let this = match &read {
+                Ok(Read { rows: Some(_), digest, .. }) => *digest,
+                Ok(Read { rows: None, .. }) => digest::END,
+                Err(_) => digest::ERROR,
+            };
+            *seen = digest::follow(*seen, this);
+        }
+        read
     }
 
     /// Goes on from the sample with this number, counted from 0; every rank calls it with the
@@ -145,8 +207,9 @@ impl Feed {
     pub fn restart_at(&mut self, row: u64) -> Result<()> {
         self.give_back();
         self.ahead = None;
-        self.queue.restart(self.rank, row)?;
+        self.queue.restart(self.seat, row)?;
         self.skipped = BadRows::default();
+        self.seen = self.seen.map(|_| digest::follow(0, row));
         Ok(())
     }
 
@@ -154,6 +217,11 @@ impl Feed {
     /// or the end.
     pub fn skipped(&self) -> BadRows {
         self.skipped
+    }
+
+    /// [`Share::seen`] as of the last batch that was taken, or the end.
+    pub fn seen(&self) -> u64 {
+        self.seen.unwrap_or(0)
     }
 
     /// What the source is.
@@ -165,7 +233,7 @@ impl Feed {
     fn give_back(&mut self) {
         if let Some(batch) = self.held.take() {
             drop(batch);
-            self.queue.give_back(self.rank);
+            self.queue.give_back(self.seat);
         }
     }
 }
@@ -173,7 +241,7 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.held = None;
-        if let Some(thread) = self.queue.leave(self.rank) {
+        if let Some(thread) = self.queue.leave(self.seat) {
             // A panic of the source is reported by `next`; here nobody asks for more.
             drop(thread.join());
         }
@@ -181,15 +249,20 @@ impl Drop for Feed {
 }
 
 /// Takes the next global batch and copies the rows of `rank` in a world of `world`.
-fn copy(queue: &Queue, (rank, world): (usize, usize), own: &mut Batch) -> Read {
-    let (batch, skipped) = queue.take(rank)?;
-    let Some(batch) = batch else { return Ok((None, skipped)) };
+fn copy(
+    queue: &Queue,
+    seat: usize,
+    (rank, world): (usize, usize),
+    own: &mut Batch,
+) -> Result<Read> {
+    let Taken { batch, skipped, digest } = queue.take(seat)?;
+    let Some(batch) = batch else { return Ok(Read { rows: None, skipped, digest }) };
     let rows = batch.rows;
     let copied = batch.copy_rows(share(rows, world, rank), own);
     drop(batch);
-    queue.give_back(rank);
+    queue.give_back(seat);
     copied?;
-    Ok((Some(rows), skipped))
+    Ok(Read { rows: Some(rows), skipped, digest })
 }
 
 /// Samples of rank `rank` in a global batch of `rows`: contiguous and in rank order; sizes differ

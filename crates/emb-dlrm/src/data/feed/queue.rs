@@ -30,12 +30,30 @@ pub(super) enum Order {
     Restart(u64),
 }
 
+/// What a rank takes: a batch, or the end.
+pub(super) struct Taken {
+    /// `None` at the end of the data.
+    pub(super) batch: Option<Arc<Batch>>,
+    /// Rows skipped up to it.
+    pub(super) skipped: BadRows,
+    /// What tells it from others; 0 where nobody compares.
+    pub(super) digest: u64,
+}
+
+/// A batch that some rank still needs.
+#[derive(Debug)]
+struct Filled {
+    batch: Arc<Batch>,
+    skipped: BadRows,
+    digest: u64,
+}
+
 #[derive(Debug)]
 struct State {
     /// Batches to refill, in turn: each has grown to its size after the first few.
     free: VecDeque<Arc<Batch>>,
-    /// Batches that some rank still needs, with the rows skipped up to each.
-    filled: VecDeque<(Arc<Batch>, BadRows)>,
+    /// Batches that some rank still needs.
+    filled: VecDeque<Filled>,
     /// Number of the first of them, counted from the last restart.
     first: u64,
     /// What follows the last of them, once the source has none left.
@@ -90,17 +108,20 @@ impl Queue {
 
     /// Rank: waits for its next batch, `None` at the end of the data, with the rows skipped up to
     /// it. The batch counts as needed until it is given back.
-    pub(super) fn take(&self, rank: usize) -> Result<(Option<Arc<Batch>>, BadRows)> {
+    pub(super) fn take(&self, rank: usize) -> Result<Taken> {
         let mut state = self.lock();
         loop {
             // A restart that a stop cut short leaves its rank behind the batches.
             let place = state.ranks[rank].next.checked_sub(state.first);
             let found = place.and_then(|place| state.filled.get(place as usize));
-            if let Some((batch, skipped)) = found {
-                return Ok((Some(Arc::clone(batch)), *skipped));
+            if let Some(Filled { batch, skipped, digest }) = found {
+                let batch = Some(Arc::clone(batch));
+                return Ok(Taken { batch, skipped: *skipped, digest: *digest });
             }
             match &state.end {
-                Some(End::Data(skipped)) => return Ok((None, *skipped)),
+                Some(End::Data(skipped)) => {
+                    return Ok(Taken { batch: None, skipped: *skipped, digest: 0 });
+                }
                 Some(End::Failed(error)) => return Err(Arc::clone(error).into()),
                 Some(End::Stopped(reason)) => return Err(stopped(reason)),
                 None => state = wait(&self.news, state),
@@ -165,10 +186,16 @@ impl Queue {
     }
 
     /// Reader: has refilled a batch as ordered.
-    pub(super) fn filled(&self, batch: Arc<Batch>, read: Result<usize>, skipped: BadRows) {
+    pub(super) fn filled(
+        &self,
+        batch: Arc<Batch>,
+        read: Result<usize>,
+        skipped: BadRows,
+        digest: u64,
+    ) {
         let mut state = self.lock();
         match read {
-            Ok(1..) => state.filled.push_back((batch, skipped)),
+            Ok(1..) => state.filled.push_back(Filled { batch, skipped, digest }),
             other => {
                 state.free.push_back(batch);
                 state.end = Some(match other {
@@ -205,8 +232,8 @@ impl State {
         let needed = |rank: &&Rank| rank.lives && rank.asks.is_none();
         let first = self.ranks.iter().filter(needed).map(|rank| rank.next).min();
         while first.is_none_or(|first| self.first < first) {
-            let Some((batch, _)) = self.filled.pop_front() else { break };
-            self.free.push_back(batch);
+            let Some(filled) = self.filled.pop_front() else { break };
+            self.free.push_back(filled.batch);
             self.first += 1;
         }
     }

@@ -52,7 +52,7 @@ impl Judge {
         };
         let (plan, batch) = (ranks.plan.clone(), config.batch_size as f64);
         let packed = ranks.id_wire == IdWire::Packed;
-        let crowded = crowded(ranks.world() * config.threads);
+        let crowded = crowded(config.local.unwrap_or(ranks.world()) * config.threads);
         let planned = is_planned(&config.options);
         Ok(Self { plan, batch, packed, planned, spec, prediction, crowded })
     }

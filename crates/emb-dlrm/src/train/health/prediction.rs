@@ -95,6 +95,7 @@ fn topology(plan: &Plan) -> Result<Topology> {
         bandwidth: RATE,
         latency: 0.0,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     Ok(Topology::new(TopologySpec {
         name: "this run".to_owned(),

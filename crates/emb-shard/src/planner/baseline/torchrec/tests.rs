@@ -59,6 +59,7 @@ fn topology(ranks: u32) -> Topology {
         bandwidth: 1e9,
         latency: 0.0,
         all_to_all: Vec::new(),
+        transfers: Vec::new(),
     };
     Topology::new(TopologySpec {
         name: "hosts".into(),

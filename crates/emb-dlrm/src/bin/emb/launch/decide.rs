@@ -1,0 +1,194 @@
+//! What `emb launch` is asked to start: [`decide`].
+
+use super::this_executable;
+use crate::args::{Cli, Command, LaunchArgs, LaunchTransport, TrainArgs};
+use clap::Parser;
+use emb_dlrm::config::{DeviceKind, Options};
+use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, mpirun};
+use emb_dlrm::{Error, Result};
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// What `emb launch` has decided to do.
+pub(super) struct Plan {
+    pub(super) launch: Launch,
+    pub(super) train: TrainArgs,
+    /// What was resolved of file and flags.
+    pub(super) options: Options,
+    pub(super) transport: LaunchTransport,
+    /// Restarts that are left; `None` where none was asked for.
+    pub(super) restarts: Option<u32>,
+    /// The checkpoint that was there before, which is not of this run.
+    pub(super) before: Option<Vec<u8>>,
+}
+
+/// Reads the command line, and that of `emb train` in it.
+///
+/// # Errors
+/// What contradicts itself or can't be started, by flag.
+pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
+    let refuse = |what: String| Err(Error::Config(what));
+    let train = train_args(&args.command)?;
+    let options = match &train.config {
+        Some(path) => train.options.clone().over(Options::from_file(path)?),
+        None => train.options.clone(),
+    };
+    let asked = options.transport.map(|kind| kind.to_string());
+    let gpu = options.device == Some(DeviceKind::Cuda);
+    let transport = match (args.transport, asked.as_deref()) {
+        (Some(LaunchTransport::Mpi), None | Some("mpi")) | (None, Some("mpi")) => {
+            LaunchTransport::Mpi
+        }
+        (Some(LaunchTransport::Nccl), None | Some("nccl")) | (None, Some("nccl")) => {
+            LaunchTransport::Nccl
+        }
+        (None, None) if gpu => LaunchTransport::Nccl,
+        (None, None) => LaunchTransport::Mpi,
+        (_, Some(kind)) => {
+            return refuse(format!(
+                "train --transport {kind} does not join the processes that emb launch starts: \
+                 leave it out, or give one --transport mpi or nccl"
+            ));
+        }
+    };
+    let hosts = match (&args.hosts, &args.hostfile) {
+        (Some(text), _) => Some(Hosts::parse(text)?),
+        (None, Some(path)) => Some(Hosts::read(path)?),
+        (None, None) => None,
+    };
+    let world = world(&args, transport, hosts.as_ref(), &options)?;
+    let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose()?;
+    let start = start(&args, transport, hosts, &options)?;
+    if !(0.0..=1e6).contains(&args.timeout_to_end) {
+        return refuse(format!("--timeout-to-end is {}, valid: 0 to 1e6", args.timeout_to_end));
+    }
+    if args.restart.is_some() {
+        refuse_restart(&options)?;
+    }
+    let emb = this_executable()?;
+    let program = args.program.as_ref().unwrap_or(&emb);
+    let mut all = vec![program.clone().into_os_string()];
+    all.extend(args.command.iter().map(OsString::from));
+    all.extend(additions(&options, transport, world).into_iter().map(OsString::from));
+    let before = options.save.as_deref().and_then(manifest);
+    let grace = Duration::from_secs_f64(args.timeout_to_end);
+    let launch = Launch { emb, start, world, program: all, grace };
+    Ok(Plan { launch, train, options, transport, restarts: args.restart, before })
+}
+
+/// The command line of `emb train`, checked before anything starts.
+fn train_args(command: &[String]) -> Result<TrainArgs> {
+    let whole = std::iter::once("emb".to_owned()).chain(command.iter().cloned());
+    match Cli::try_parse_from(whole) {
+        Ok(Cli { command: Command::Train(train) }) => Ok(*train),
+        Ok(_) => Err(Error::Config(format!(
+            "emb launch starts emb train on many ranks; emb {} is for one process",
+            command[0]
+        ))),
+        Err(error) => error.exit(),
+    }
+}
+
+/// How many ranks there are to be.
+fn world(
+    args: &LaunchArgs,
+    transport: LaunchTransport,
+    hosts: Option<&Hosts>,
+    options: &Options,
+) -> Result<usize> {
+    let world = match (args.ranks, hosts, transport) {
+        (Some(ranks), _, _) => ranks as usize,
+        (None, Some(hosts), _) => hosts.ranks(),
+        (None, None, LaunchTransport::Nccl) => match options.world {
+            Some(world) => world as usize,
+            None => gpus()?,
+        },
+        (None, None, LaunchTransport::Mpi) => match options.world {
+            Some(world) => world as usize,
+            None => return Err(Error::Config("how many ranks? give -n N".into())),
+        },
+    };
+    match options.world {
+        Some(asked) if asked as usize != world => Err(Error::Config(format!(
+            "train --world is {asked}, but {world} ranks are to start: leave --world out"
+        ))),
+        _ => Ok(world),
+    }
+}
+
+fn start(
+    args: &LaunchArgs,
+    transport: LaunchTransport,
+    hosts: Option<Hosts>,
+    options: &Options,
+) -> Result<Start> {
+    let refuse = |what: &str| Err(Error::Config(what.into()));
+    if transport == LaunchTransport::Mpi {
+        let (path, arguments) = (args.mpirun.clone(), args.mpirun_arg.clone());
+        mpirun::find(path.as_deref())?;
+        return Ok(Start::MpiRun(MpiRun { path, arguments, hosts }));
+    }
+    if hosts.is_some() {
+        return refuse(
+            "--hosts is for --transport mpi: over NCCL, emb launch starts the GPUs of this host; on \
+             several hosts start emb train --transport nccl by srun, mpirun or torchrun",
+        );
+    }
+    if args.mpirun.is_some() || !args.mpirun_arg.is_empty() {
+        return refuse("--mpirun and --mpirun-arg have no effect with --transport nccl");
+    }
+    if options.device == Some(DeviceKind::Cpu) {
+        return refuse("--transport nccl carries between GPUs: leave --device cpu out");
+    }
+    Ok(Start::Here)
+}
+
+/// What the command line of `emb train` leaves open.
+pub(super) fn additions(
+    options: &Options,
+    transport: LaunchTransport,
+    world: usize,
+) -> Vec<String> {
+    let mut more = Vec::new();
+    if transport == LaunchTransport::Nccl && options.device.is_none() {
+        more.push("--device=cuda".to_owned());
+    }
+    if world > 1 && options.transport.is_none() {
+        let word = match transport {
+            LaunchTransport::Mpi => "mpi",
+            LaunchTransport::Nccl => "nccl",
+        };
+        more.push(format!("--transport={word}"));
+    }
+    if world > 1 && options.world.is_none() {
+        more.push(format!("--world={world}"));
+    }
+    more
+}
+
+fn refuse_restart(options: &Options) -> Result<()> {
+    let refuse = |what: &str| Err(Error::Config(what.into()));
+    if options.save.is_none() {
+        return refuse(
+            "--restart goes on from the last checkpoint: give train --save DIR, and --save-every N",
+        );
+    }
+    if options.load.is_some() {
+        return refuse(
+            "--restart goes on from the folder of --save, --load says another: copy the checkpoint \
+             there and give train --resume",
+        );
+    }
+    if options.topology.is_some() {
+        return refuse(
+            "--restart plans anew for fewer ranks, --topology is of all of them: leave it out",
+        );
+    }
+    Ok(())
+}
+
+/// The manifest of a checkpoint as it lies there.
+pub(super) fn manifest(dir: &Path) -> Option<Vec<u8>> {
+    std::fs::read(dir.join("manifest.json")).ok()
+}

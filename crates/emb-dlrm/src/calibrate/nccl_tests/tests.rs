@@ -1,0 +1,1 @@
+//! Tables as the programs print them.

@@ -1,0 +1,47 @@
+//! Processes that will meet by NCCL, one GPU each: [`Met`].
+
+use crate::Result;
+use crate::launch::{Name, Place, Point, environment, meet, meeting_name};
+use emb_comm::UniqueId;
+use std::time::Duration;
+
+/// This process among those of its launcher, before they meet by NCCL.
+pub(crate) struct Met {
+    pub(super) rank: usize,
+    /// Its number among the ranks of this host.
+    pub(super) local_rank: usize,
+    /// The host of every rank.
+    pub(super) hosts: Vec<String>,
+    /// What they meet by.
+    pub(super) id: [u8; 128],
+}
+
+impl Met {
+    /// Meets the other processes of the launcher; rank 0 brings what NCCL is joined by.
+    ///
+    /// # Errors
+    /// No library; processes that do not come within the timeout; nobody knows where to meet.
+    pub(super) fn meet(place: &Place, timeout: Duration) -> Result<Self> {
+        let at = Point::find(place, &environment)?;
+        let Place { rank, world, .. } = *place;
+        let meeting = meeting_name(place.launcher, &environment);
+        let name = Name { meeting, rank, world, host: super::peers::host() };
+        let id = if rank == 0 { UniqueId::new()?.to_bytes() } else { [0; 128] };
+        let met = meet(&at, &name, &id, timeout)?;
+        let said = format!("rank 0 brought {} bytes", met.blob.len());
+        let id = met.blob.try_into().map_err(|_| crate::launch::Error::Meeting(said))?;
+        let hosts = met.hosts;
+        let before = hosts[..rank].iter().filter(|&host| *host == hosts[rank]).count();
+        Ok(Self { rank, local_rank: place.local_rank.unwrap_or(before), hosts, id })
+    }
+
+    /// This rank.
+    pub(super) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The host of every rank.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+}

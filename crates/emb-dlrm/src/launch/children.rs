@@ -1,0 +1,35 @@
+//! The children of this process: `mpirun`, or keepers.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at them.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long they may take to end after all ranks did, and then after they were told to.
+const CHILDREN: Duration = Duration::from_secs(5);
+
+/// The exit code of a child that has ended, as a shell has it.
+pub(super) fn ended(child: &mut Child) -> Option<i32> {
+    let status = child.try_wait().ok()??;
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+}
+
+/// Waits for the children of this process, and ends those that stay.
+pub(super) fn end_children(children: &mut [Child]) {
+    for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
+        let until = Instant::now() + CHILDREN;
+        while Instant::now() < until && children.iter_mut().any(|child| ended(child).is_none()) {
+            std::thread::sleep(PAUSE);
+        }
+        for child in children.iter_mut().filter_map(|child| match ended(child) {
+            None => Some(child.id()),
+            Some(_) => None,
+        }) {
+            if let (Some(signal), Some(pid)) = (signal, Pid::from_raw(child.cast_signed())) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+}

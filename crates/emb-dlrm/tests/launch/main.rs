@@ -1,0 +1,184 @@
+//! `emb launch` with small programs in the place of training, on this host.
+
+mod restart;
+mod support;
+
+use std::time::Duration;
+use support::{Launched, Program};
+
+#[test]
+fn standard_output_is_that_of_rank_0_and_all_else_says_its_rank() {
+    let run = Program::new("output", "echo out of $RANK; echo err of $RANK >&2").run(3, &[]);
+    run.ended(0);
+    assert_eq!(run.out, "out of 0\n");
+    for line in ["[0] err of 0", "[1] err of 1", "[1] out of 1", "[2] err of 2", "[2] out of 2"] {
+        assert!(run.err.lines().any(|said| said == line), "{line:?} is missing: {}", run.err);
+    }
+    assert_eq!(run.err.lines().count(), 5, "{}", run.err);
+}
+
+#[test]
+fn ranks_are_told_their_place_as_torchrun_tells_it() {
+    let say = "echo $RANK $LOCAL_RANK of $WORLD_SIZE $LOCAL_WORLD_SIZE at $MASTER_ADDR; echo $*";
+    let run = Program::new("place", say).run(2, &[]);
+    run.ended(0);
+    assert_eq!(
+        run.out,
+        "0 0 of 2 2 at 127.0.0.1\n\
+         train --data synthetic --device=cuda --transport=nccl --world=2\n"
+    );
+    assert!(run.err.contains("[1] 1 1 of 2 2 at 127.0.0.1\n"), "{}", run.err);
+}
+
+#[test]
+fn lines_are_never_torn_and_much_output_holds_nobody_up() {
+    // More than pipes and sockets keep, and a last line without an end.
+    let say = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); \
+               echo $RANK:$i:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
+               done; printf $RANK:end >&2";
+    let run = Program::new("lines", say).run(3, &[]);
+    run.ended(0);
+    let mut next = [0; 3];
+    for line in run.err.lines() {
+        let (rank, said) = line.split_once("] ").expect("a rank in front");
+        let rank: usize = rank.trim_start_matches('[').parse().expect("a rank");
+        let parts: Vec<&str> = said.split(':').collect();
+        assert_eq!(parts[0], rank.to_string(), "{line}");
+        next[rank] += 1;
+        match next[rank] {
+            3001 => assert_eq!(parts[1..], ["end"]),
+            at => assert_eq!((parts[1], parts[2].len()), (&*at.to_string(), 66), "{line}"),
+        }
+    }
+    assert_eq!(next, [3001; 3]);
+}
+
+#[test]
+fn u28_a_killed_rank_is_named_with_its_step_and_all_are_ended() {
+    let program = Program::new(
+        "killed",
+        "printf 00000000000000000037 | dd of=$EMB_STATUS conv=notrunc 2>/dev/null
+         if [ $RANK = 2 ]; then kill -9 $$; fi; exec sleep 1000",
+    );
+    let run = program.run(4, &["--timeout-to-end", "0.1"]);
+    run.ended(137);
+    let said = run.note("launch: rank 2 (pid ");
+    assert!(said.contains("was killed by signal 9 (SIGKILL) after 0."), "{said}");
+    assert!(said.ends_with("in step 37"), "{said}");
+    assert!(said.contains(&format!("(pid {} on ", program.pid(2))), "{said}");
+    assert!(run.seconds < 3.0, "{} s", run.seconds);
+    program.nobody_is_left(4);
+}
+
+#[test]
+fn u28_the_exit_code_is_that_of_the_first_cause_and_survivors_say_what_they_saw() {
+    // The others lost a peer, and say so before the cause ends.
+    let say = "if [ $RANK = 1 ]; then sleep 0.2; echo 'error: line 7 is bad' >&2; exit 3; fi
+               echo 'error: rank 1 gave up' >&2; exit 75";
+    let run = Program::new("cause", say).run(3, &[]);
+    run.ended(3);
+    assert!(run.note("launch: rank 1 (pid ").contains("ended with exit code 3"), "{}", run.err);
+    for line in ["[0] error: rank 1 gave up", "[1] error: line 7 is bad"] {
+        assert!(run.err.contains(line), "{}", run.err);
+    }
+}
+
+#[test]
+fn u28_a_rank_that_stalls_while_the_others_give_up_is_named_and_ended() {
+    let program = Program::new(
+        "stalled",
+        "if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 0.1
+         printf ' 1\\n' | dd of=$EMB_STATUS conv=notrunc bs=1 seek=20 2>/dev/null; exit 75",
+    );
+    let run = program.run(3, &["--timeout-to-end", "0.2"]);
+    run.ended(75);
+    assert!(run.note("launch: rank 1 (pid ").contains("came no further"), "{}", run.err);
+    program.nobody_is_left(3);
+}
+
+#[test]
+fn what_a_rank_started_does_not_stay_behind() {
+    let program = Program::new("children", "sleep 1000 & echo $! > $FOLDER/9.pid; exit 0");
+    let run = program.run(1, &[]);
+    run.ended(0);
+    program.is_gone(9);
+}
+
+#[test]
+fn an_interrupt_ends_all_ranks_and_is_told_by_the_exit_code() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let program = Program::new(&format!("interrupt-{signal}"), "exec sleep 1000");
+        let run = program.start(3, &[]);
+        program.all_are_there(3);
+        run.signal(signal);
+        let run = run.wait();
+        run.ended(code);
+        assert!(run.err.contains(&format!("launch: SIG{signal}: ending all ranks")), "{}", run.err);
+        program.nobody_is_left(3);
+    }
+}
+
+#[test]
+fn ranks_that_do_not_heed_a_request_to_end_are_killed_by_the_second() {
+    let program = Program::new("deaf", "trap '' TERM INT; while :; do sleep 0.05; done");
+    let run = program.start(2, &[]);
+    program.all_are_there(2);
+    run.signal("INT");
+    std::thread::sleep(Duration::from_millis(200));
+    run.signal("INT");
+    let run = run.wait();
+    run.ended(130);
+    assert!(run.seconds < 3.0, "{} s", run.seconds);
+    program.nobody_is_left(2);
+}
+
+#[test]
+fn ranks_do_not_outlive_a_launcher_that_is_killed() {
+    let program = Program::new("orphans", "exec sleep 1000");
+    let run = program.start(3, &[]);
+    program.all_are_there(3);
+    run.signal("KILL");
+    assert_eq!(run.wait().code, None);
+    program.nobody_is_left(3);
+}
+
+#[test]
+fn a_rank_does_not_outlive_its_keeper_and_counts_as_lost() {
+    let program = Program::new("keeper", "echo $PPID > $FOLDER/9.pid; exec sleep 1000");
+    let run = program.start(2, &["--timeout-to-end", "0.1"]);
+    program.all_are_there(2);
+    // Whichever rank's keeper it is.
+    Launched::kill(program.pid(9), "KILL");
+    let run = run.wait();
+    run.ended(1);
+    assert!(run.err.contains("is gone: the connection to its host broke"), "{}", run.err);
+    program.nobody_is_left(2);
+}
+
+#[test]
+fn u41_what_cannot_be_started_is_refused_by_flag() {
+    let refused = |own: &[&str], train: &[&str], says: &str| {
+        let run = support::launch(own, train);
+        assert_eq!(run.code, Some(2), "{}", run.err);
+        assert!(run.err.contains(says), "{says:?} is missing: {}", run.err);
+        assert_eq!(run.out, "");
+    };
+    let train = ["train", "--data", "synthetic"];
+    let with = |more: &[&'static str]| [&train[..], more].concat();
+    refused(&["-n", "2"], &["train", "--dta", "synthetic"], "--dta");
+    refused(&["-n", "2"], &["inspect", "--load", "x"], "emb inspect is for one process");
+    refused(&["-n", "0"], &train, "--ranks");
+    refused(&["--transport", "mpi"], &train, "give -n N");
+    refused(&["-n", "2"], &with(&["--world", "3"]), "train --world is 3, but 2 ranks");
+    refused(&["-n", "2"], &with(&["--transport", "local"]), "train --transport local");
+    refused(&["-n", "2", "--restart"], &train, "--save DIR");
+    let load = with(&["--save", "x", "--load", "y"]);
+    refused(&["-n", "2", "--restart"], &load, "--load");
+    let nccl = ["-n", "2", "--transport", "nccl"];
+    refused(&[&nccl[..], &["--hosts", "a,b"]].concat(), &train, "srun");
+    refused(&[&nccl[..], &["--mpirun", "x"]].concat(), &train, "--mpirun");
+    refused(&nccl, &with(&["--device", "cpu"]), "--device cpu");
+    refused(&["-n", "2", "--timeout-to-end", "-1"], &train, "--timeout-to-end");
+    refused(&["--hosts", "a,a"], &train, "host a stands there twice");
+    refused(&["-n", "2", "--mpirun", "/nowhere/mpirun"], &train, "--mpirun /nowhere/mpirun");
+}
