@@ -275,7 +275,7 @@ fn copies<C: Collective>(
 }
 
 /// A rank that copies at less than two thirds of the typical rate is slow by itself.
-fn slow_copies(copies: &[f64], places: &Places) -> Vec<String> {
+pub(super) fn slow_copies(copies: &[f64], places: &Places) -> Vec<String> {
     let mut sorted = copies.to_vec();
     sorted.sort_by(f64::total_cmp);
     let typical = sorted[sorted.len() / 2];

@@ -1,6 +1,8 @@
 //! The `emb` program as a person meets it.
 
+mod calibrate;
 mod devices;
+mod doctor;
 mod plan;
 mod profile;
 mod ranks;

@@ -127,7 +127,7 @@ fn table(points: &[(u64, f64)]) -> Result<LinkFit> {
     for (&(bytes, _), seconds) in points.iter().zip(&seconds) {
         let before = transfers.last().map_or(0.0, |&(_, before)| before);
         // Points that were made equal differ by what nobody can measure.
-        transfers.push((bytes, (seconds - latency).max(before * (1.0 + 1e-6))));
+        transfers.push((bytes, (seconds - latency).max(before * 1.001)));
     }
     let bandwidth = last.0 as f64 / (longest - latency);
     Ok(LinkFit { latency, bandwidth, transfers })
