@@ -161,8 +161,7 @@ impl Job {
         let said = self.said();
         let status = status.unwrap_or_else(|| panic!("the job hangs after {limit:?}: {said}"));
         let left = (0..WORLD).filter_map(|rank| self.process(rank));
-        let left: Vec<String> =
-            left.filter(|process| Path::new("/proc").join(process).exists()).collect();
+        let left: Vec<String> = left.filter(|process| runs(process)).collect();
         assert!(left.is_empty(), "processes {left:?} are left: {said}");
         assert!(!said.contains("panicked at"), "{said}");
         Ended { succeeded: status.success(), said }
@@ -171,6 +170,13 @@ impl Job {
     fn said(&self) -> String {
         std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
+}
+
+/// Whether a process is there and has not ended, though nobody may have asked how.
+fn runs(process: &str) -> bool {
+    let about = std::fs::read_to_string(Path::new("/proc").join(process).join("stat"));
+    let state = about.ok().and_then(|about| Some(about.rsplit_once(") ")?.1.to_owned()));
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// Where a job hangs, or a test fails before it has ended.
