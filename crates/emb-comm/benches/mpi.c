@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG = 1, BATCHES = 7, BLOCK = 512 };
+enum { TAG = 1, BATCHES = 5, BLOCK = 512 };
 
 static int me, world;
 static MPI_Comm comm;

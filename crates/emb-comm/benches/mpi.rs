@@ -16,10 +16,10 @@ use std::time::Instant;
 const SIZES: [usize; 4] = [64 << 10, 1 << 20, 16 << 20, 64 << 20];
 
 /// Jobs of each program.
-const TURNS: usize = 5;
+const TURNS: usize = 3;
 
 /// Batches of calls within a job; the median counts. As in `mpi.c`.
-const BATCHES: usize = 7;
+const BATCHES: usize = 5;
 
 /// Set for processes that `mpirun` starts.
 const RANK: &str = "EMB_MPI_BENCH";

@@ -91,7 +91,7 @@ fn short(found: &Manifest) -> String {
 
 /// How much there is to read: what can be told of files without reading them.
 fn sizes(what: &str, paths: &[PathBuf]) -> Result<String> {
-    let files = expand(paths)?;
+    let files = if paths.is_empty() { Vec::new() } else { expand(paths)? };
     let mut bytes = 0;
     for file in &files {
         bytes += std::fs::metadata(file).map_err(Error::io("opening", file))?.len();
