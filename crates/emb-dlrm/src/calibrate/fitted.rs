@@ -69,7 +69,11 @@ impl Calibration {
             worst(true)
         );
         for note in &self.notes {
-            head.push_str(&format!("# {note}\n"));
+            head = head
+                + "# "
+                + note
+                + "
+";
         }
         Ok(head + &text)
     }
