@@ -12,6 +12,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a process that ends the job lets the others say the same of themselves: their time is
+/// over in the same moment, and the launcher ends them at once.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
 /// How long after a failure messages may still end by themselves: peers that know of it may be
 /// about to take them.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -279,6 +283,7 @@ impl Wire {
         };
         if !ended {
             eprintln!("{why}; messages on their way do not end, so this job does");
+            std::thread::sleep(LAST_WORDS);
             calls::abort(STUCK);
         }
         self.clear();
