@@ -1,7 +1,7 @@
 //! No allocation in a step over ranks after warm-up, by any of the ranks' threads.
 
-use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings};
+use emb_comm::{Collective, Options, Wire, run};
+use emb_dlrm::sharded::{Error, IdWire, ShardedEmbeddings, Wires};
 use emb_kernels::{Cpu, CpuOptions, Feature, Jagged, Pooling, TableSpec};
 use emb_optim::{Optimizer, OptimizerConfig, RuleKind};
 use emb_shard::{
@@ -60,7 +60,7 @@ fn allocations(placed: &[PlaceOptions], kind: RuleKind, weighted: bool) -> usize
         builder = builder.table(name, *options);
     }
     let plan = builder.build(&tables).expect("a plan");
-    counted(&plan, kind, weighted, IdWire::Plain)
+    counted(&plan, kind, weighted, IdWire::Plain, Wires::default())
 }
 
 /// Tables whose features are not pooled.
@@ -111,7 +111,7 @@ fn tiered() -> Plan {
 }
 
 /// As [`allocations`], of a plan.
-fn counted(plan: &Plan, kind: RuleKind, weighted: bool, ids: IdWire) -> usize {
+fn counted(plan: &Plan, kind: RuleKind, weighted: bool, ids: IdWire, wires: Wires) -> usize {
     let sequences = |t: usize| plan.tables().tables().as_slice()[t].pooling();
     let initial_accumulator = kind.has_accumulator().then_some(0.1);
     let config = OptimizerConfig { initial_accumulator, ..OptimizerConfig::new(kind) };
@@ -134,6 +134,7 @@ fn counted(plan: &Plan, kind: RuleKind, weighted: bool, ids: IdWire) -> usize {
         let mut sharded =
             ShardedEmbeddings::new(world, &mut cpu, plan, &specs, features, rates, 3, 7)?;
         sharded.set_id_wire(ids);
+        sharded.set_wires(wires)?;
         let me = world.rank();
         let ones = vec![0.01; 3 * 12 * DIM];
         let mut gradient = Vec::with_capacity(12 * sharded.map().width());
@@ -228,7 +229,15 @@ fn sixty_steps_over_ranks_allocate_nothing() {
         assert_eq!(allocations(&placed, kind, weighted), 0, "{what}");
     }
     let plan = tiered();
-    for (ids, weighted) in [(IdWire::Plain, true), (IdWire::Packed, false)] {
-        assert_eq!(counted(&plan, row_wise_rule, weighted, ids), 0, "tiers, {ids:?}");
+    let int8 = Wire::Int8Rowwise;
+    let narrow =
+        Wires { forward: Wire::Bf16, backward: Wire::F16, sync: Wire::F16, ..Wires::default() };
+    for (ids, weighted, wires) in [
+        (IdWire::Plain, true, Wires::default()),
+        (IdWire::Packed, false, Wires { forward: int8, backward: int8, ..Wires::default() }),
+        (IdWire::Plain, false, narrow),
+    ] {
+        let allocated = counted(&plan, row_wise_rule, weighted, ids, wires);
+        assert_eq!(allocated, 0, "tiers, {ids:?}, {wires:?}");
     }
 }

@@ -55,7 +55,7 @@ impl WireOptions {
     pub(crate) fn price(self, spec: &mut WorkloadSpec) {
         let [forward, backward, sync, _] =
             self.formats.map(|wire| value_type(wire.unwrap_or_default()));
-        (spec.outputs, spec.gradients, spec.synced) = (forward, Some(backward), sync);
+        (spec.outputs, spec.gradients, spec.synced) = (forward, Some(backward), Some(sync));
     }
 
     /// Whether dense gradients have a format of their own.

@@ -23,3 +23,4 @@ mod support;
 mod tier_reports;
 mod tiered;
 mod touched;
+mod wire;

@@ -5,14 +5,14 @@ use crate::metered::{Bytes, KINDS, counted, estimate, mean, predicted, topology}
 use crate::random_plans::{divisors, exchanges};
 use crate::replicas::{touched_rows, weights};
 use crate::support::{Model, Random, Upstream, cpu, one_step, seeds};
-use emb_comm::{Collective, Options, run};
-use emb_dlrm::sharded::Error;
+use emb_comm::{Collective, Options, Wire, run};
+use emb_dlrm::sharded::{Error, Wires};
 use emb_kernels::{Jagged, Pooling};
 use emb_optim::{Extent, RuleKind};
 use emb_shard::{
     Access, Batch, Block, ColRange, Layout, Mesh, NodeSplit, Owners, PlaceOptions, Placement, Plan,
     PlanBuilder, PlanSpec, ReplicaSync, RowCut, RowMap, RowOrder, RowRange, Table, TablePlan,
-    TableSpec, Tier, Topology, Workload, WorkloadSpec,
+    TableSpec, Tier, Topology, ValueType, Workload, WorkloadSpec,
 };
 
 /// Samples of a rank: enough that the mean of the steps is near what is expected.
@@ -35,6 +35,7 @@ struct Case {
     topology: Topology,
     plan: Plan,
     ids: Vec<Ids>,
+    wires: Wires,
 }
 
 /// Which exchanges and tiers plans have.
@@ -90,13 +91,14 @@ impl Case {
                 Extent::Element => spec.state.per_element += 4,
             }
         }
+        let wires = wires(seed, &mut spec);
         let workload = Workload::new(spec).expect("a workload");
         let (world, node_ranks) =
             random.pick(&[(2, 1), (2, 2), (4, 2), (4, 4), (6, 2), (6, 3), (8, 2), (8, 4)]);
         let drawing = Drawing { world, node_ranks, lattice };
         let plan = drawing.plan(&mut random, &workload, &ids);
         let topology = topology(world, node_ranks, 1 << 30);
-        Self { model, workload, topology, plan, ids }
+        Self { model, workload, topology, plan, ids, wires }
     }
 
     fn batch(&self, random: &mut Random) -> Jagged {
@@ -118,6 +120,7 @@ impl Case {
         let ranks = run(self.plan.world() as usize, &options, |world| {
             let mut cpu = cpu();
             let mut sharded = self.model.shard(world, &mut cpu, &self.plan)?;
+            sharded.set_wires(self.wires)?;
             let me = world.rank();
             let mut random = Random::new(seed ^ (me as u64 + 1) << 32);
             let empty = Jagged::empty(&self.model.names());
@@ -131,6 +134,26 @@ impl Case {
         });
         ranks.unwrap_or_else(|failure| panic!("{failure}\n{}", self.plan))
     }
+}
+
+/// Any formats, of which the workload knows.
+fn wires(seed: u64, spec: &mut WorkloadSpec) -> Wires {
+    const TYPES: [ValueType; 7] = [
+        ValueType::F32,
+        ValueType::F16,
+        ValueType::Bf16,
+        ValueType::Int8Rowwise,
+        ValueType::Fp8E4m3,
+        ValueType::Fp8E5m2,
+        ValueType::Int4,
+    ];
+    let mut random = Random::new(!seed);
+    // All of them in seven seeds.
+    let [forward, backward, sync] = [seed as usize % 7, random.below(7), random.below(3)];
+    (spec.outputs, spec.synced) = (TYPES[forward], Some(TYPES[sync]));
+    spec.gradients = Some(TYPES[backward]);
+    let [forward, backward, sync] = [forward, backward, sync].map(|number| Wire::ALL[number]);
+    Wires { forward, backward, sync, batch: BATCH, ..Wires::default() }
 }
 
 /// Draws plans.

@@ -128,7 +128,7 @@ impl Workload {
     /// Type of weights that replicas send each other directly to average them, and of gradients to
     /// sum them.
     pub fn synced(&self) -> ValueType {
-        self.spec.synced
+        self.spec.synced.unwrap_or_default()
     }
 
     /// Bytes of the length of a bag on the wire; 0 where they are not counted.
@@ -165,7 +165,7 @@ fn fault(spec: &WorkloadSpec) -> Option<String> {
     if let Batch::Global(0) | Batch::PerRank(0) = spec.batch {
         return Some("a batch of 0 samples: must be at least 1".into());
     }
-    for (what, value) in [("rows", spec.rows), ("synced", spec.synced)] {
+    for (what, value) in [("rows", spec.rows), ("synced", spec.synced.unwrap_or_default())] {
         if !value.is_stored() {
             let name = serde_name(value);
             return Some(format!("{what} of {name}: weights are stored as f32, f16 or bf16"));

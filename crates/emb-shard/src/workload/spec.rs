@@ -48,9 +48,9 @@ pub struct WorkloadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<ValueType>,
     /// Type of weights that replicas send each other directly to average them, and of gradients to
-    /// sum them: `f32`, `f16` or `bf16`. Optimizer state travels unchanged.
-    #[serde(default, skip_serializing_if = "is_f32")]
-    pub synced: ValueType,
+    /// sum them: `f32`, `f16` or `bf16`; `None` for `f32`. Optimizer state travels unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synced: Option<ValueType>,
     /// Optimizer state of every table.
     #[serde(default)]
     pub state: StateBytes,
@@ -99,10 +99,6 @@ fn one() -> f64 {
     1.0
 }
 
-fn is_f32(value: &ValueType) -> bool {
-    *value == ValueType::F32
-}
-
 /// As `emb train` sends them: in 64 bits.
 fn length_bytes() -> u8 {
     8
@@ -120,7 +116,7 @@ impl WorkloadSpec {
             length_bytes: length_bytes(),
             outputs: ValueType::default(),
             gradients: None,
-            synced: ValueType::default(),
+            synced: None,
             state: StateBytes::default(),
             dense: DenseTime::default(),
             dense_model: DenseModel::default(),

@@ -153,7 +153,7 @@ fn impossible_workloads_are_refused_by_name() {
         assert!(refused(|w| w.batch = batch).contains("a batch of 0 samples"));
     }
     assert!(refused(|w| w.rows = ValueType::Int8Rowwise).contains("stored as f32, f16 or bf16"));
-    assert!(refused(|w| w.synced = ValueType::Fp8E4m3).contains("synced of fp8_e4m3"));
+    assert!(refused(|w| w.synced = Some(ValueType::Fp8E4m3)).contains("synced of fp8_e4m3"));
     for value in [-1.0, f64::NAN, f64::INFINITY] {
         for dense in [DenseTime::SecondsPerSample(value), DenseTime::FlopsPerSample(value)] {
             assert!(refused(|w| w.dense = dense).contains("must be finite and at least 0"));

@@ -107,7 +107,7 @@ impl Parcel<'_> {
         Self::kind_at(self.by_tier, at).map(|kind| kind.tier)
     }
 
-    fn kind_at<'k>(kinds: &'k [Kind], at: usize) -> Option<&'k Kind> {
+    fn kind_at(kinds: &[Kind], at: usize) -> Option<&Kind> {
         let whole: usize = kinds.iter().map(|kind| kind.rows * kind.dim).sum();
         let (at, mut end) = (at % whole.max(1), 0);
         kinds.iter().find(|kind| {

@@ -122,7 +122,9 @@ impl Format {
     pub(crate) fn before(self, values: &mut [f32]) {
         if self.loss_scale > 1.0 {
             let scale = self.loss_scale;
-            values.iter_mut().for_each(|value| *value *= scale);
+            for value in values.iter_mut() {
+                *value *= scale;
+            }
         }
         self.cut(values);
     }
@@ -142,7 +144,9 @@ impl Format {
     pub(crate) fn after(self, values: &mut [f32]) {
         if self.loss_scale > 1.0 {
             let inverse = 1.0 / self.loss_scale;
-            values.iter_mut().for_each(|value| *value *= inverse);
+            for value in values {
+                *value *= inverse;
+            }
         }
     }
 }
