@@ -67,7 +67,7 @@ impl Peers {
         {
             // The only process has nobody to carry to.
             mpi::find()?;
-            options.transport = None;
+            (options.transport, options.timeout) = (None, None);
         }
         let link = match (options.transport.unwrap_or(TransportKind::Local), place) {
             (TransportKind::Local, Some(place)) => return Err(apart(&place, "--transport local")),
