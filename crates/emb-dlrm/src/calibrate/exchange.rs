@@ -112,7 +112,9 @@ fn level<'a, C: Collective>(
     let whole = group(units);
     let mut patterns = Vec::new();
     for power in POWERS {
-        for each in [1 << power, 3 << (power - 1)] {
+        // Four sizes an octave, of which every second is fitted.
+        for quarters in 4..8 {
+            let each = quarters << (power - 2);
             let pattern = Pattern::new(world, rank, each, &whole);
             if pattern.bytes <= MOST_BYTES || patterns.len() < 8 {
                 patterns.push(pattern);
