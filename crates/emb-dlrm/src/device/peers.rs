@@ -35,7 +35,7 @@ pub(super) enum Link {
     /// There are none: ranks, if any, are threads.
     #[default]
     None,
-    Mpi(Joined),
+    Mpi(Box<Joined>),
     Nccl(Met),
 }
 
@@ -66,7 +66,7 @@ impl Peers {
             && options.world.unwrap_or(1) == 1
         {
             // The only process has nobody to carry to.
-            mpi::find()?;
+            find_mpi()?;
             (options.transport, options.timeout) = (None, None);
         }
         let link = match (options.transport.unwrap_or(TransportKind::Local), place) {
@@ -74,7 +74,7 @@ impl Peers {
             (TransportKind::Local | TransportKind::Nccl, None) => Link::None,
             (TransportKind::Nccl, Some(place)) => Link::Nccl(Met::meet(&place, wait)?),
             (TransportKind::Mpi, None) => {
-                mpi::find()?;
+                find_mpi()?;
                 return Err(Error::Config(
                     "--transport mpi: nobody started this process together with others: run \
                      mpirun -n 4 emb train ..., or emb launch -n 4 -- train ..."
@@ -86,7 +86,7 @@ impl Peers {
                 let node = nodes.map(|nodes| (place.world / nodes as usize).max(1));
                 let joined = Joined::start(wait, node)?;
                 check_launcher(&place, joined.hosts().len())?;
-                Link::Mpi(joined)
+                Link::Mpi(Box::new(joined))
             }
         };
         let mut peers = Self { link, notes: Vec::new() };
@@ -192,6 +192,14 @@ impl Peers {
         }
         Ok(())
     }
+}
+
+/// Whether there is MPI in this build.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn find_mpi() -> Result<()> {
+    if mpi::BUILT { Ok(()) } else { Err(Error::NotBuilt("mpi")) }
 }
 
 /// The name of this host.

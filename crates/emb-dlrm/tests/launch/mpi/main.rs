@@ -127,9 +127,19 @@ fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
     folder.program("program", again);
     let (ssh, program, model) = (folder.path("ssh"), folder.path("program"), folder.path("model"));
     let own = [
-        "--hosts", "127.0.0.2:2,127.0.0.3:2", "--transport", "mpi", "--restart", "--program",
-        &program, "--timeout-to-end", "1", "--mpirun-arg=--mca", "--mpirun-arg=plm_rsh_agent",
-        "--mpirun-arg", &ssh,
+        "--hosts",
+        "127.0.0.2:2,127.0.0.3:2",
+        "--transport",
+        "mpi",
+        "--restart",
+        "--program",
+        &program,
+        "--timeout-to-end",
+        "1",
+        "--mpirun-arg=--mca",
+        "--mpirun-arg=plm_rsh_agent",
+        "--mpirun-arg",
+        &ssh,
     ];
     let run = Launched::start(&folder, &own, &["--data", "synthetic", "--save", &model]);
     folder.wait_for(&["0", "1", "2", "3"]);
@@ -140,7 +150,8 @@ fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
     let run = run.wait();
     run.ended(0);
     assert!(run.note("launch: rank ").contains("is gone: the connection to its host broke"));
-    let said = "launch: ranks 2 and 3 were lost; there is no checkpoint yet: beginning anew on 2 ranks";
+    let said =
+        "launch: ranks 2 and 3 were lost; there is no checkpoint yet: beginning anew on 2 ranks";
     assert_eq!(run.note("launch: ranks"), said, "{}", run.err);
     assert_eq!(run.out, "0 of 2\n");
     folder.nobody_is_left();
