@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 static TURN: Mutex<()> = Mutex::new(());
 
 /// How long anything may take: also what fails.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A fresh folder, removed at the end.
 #[derive(Debug)]
