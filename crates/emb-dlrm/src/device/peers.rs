@@ -89,6 +89,25 @@ impl Peers {
                 Link::Mpi(Box::new(joined))
             }
         };
+        Self::by(link, options)
+    }
+
+    /// Rank `rank` among processes on `hosts`, one a rank, that found each other by means of their
+    /// own and will meet by NCCL: `id` is one rank's `UniqueId` as bytes. As
+    /// [`join`](Self::join), it completes the options.
+    ///
+    /// # Errors
+    /// No such rank; another number of ranks than the options say; a build without NCCL.
+    pub fn by_nccl(
+        options: &mut Options,
+        rank: usize,
+        hosts: Vec<String>,
+        id: [u8; 128],
+    ) -> Result<Self> {
+        Self::by(Link::Nccl(Met::of(rank, hosts, id)?), options)
+    }
+
+    fn by(link: Link, options: &mut Options) -> Result<Self> {
         let mut peers = Self { link, notes: Vec::new() };
         let placed = peers.place(options);
         peers.tell(placed)?;
