@@ -27,7 +27,6 @@ fn main() {
 }
 
 /// Tells cargo.
-#[expect(clippy::print_stdout, reason = "a build script speaks to cargo by its output")]
 fn tell(what: &str) {
     println!("cargo::{what}");
 }

@@ -298,15 +298,26 @@ impl Request {
     }
 }
 
+/// How each of several requests has ended: room that calls need.
+#[derive(Default)]
+pub(super) struct Ends(Vec<MaybeUninit<ffi::MPI_Status>>);
+
 /// Whether all of them have ended.
-pub(super) fn all_ended(requests: &mut [Request]) -> Result<bool> {
-    let mut flag = 0;
-    // A newtype around the handle, without more.
+pub(super) fn all_ended(requests: &mut [Request], ends: &mut Ends) -> Result<bool> {
+    let (mut flag, len) = (0, requests.len());
+    ends.0.resize_with(len, MaybeUninit::zeroed);
+    // Newtypes around the handle and the status, without more.
     let raw = requests.as_mut_ptr().cast::<ffi::MPI_Request>();
-    // SAFETY: a constant of the library.
-    let ignored = unsafe { ffi::RSMPI_STATUSES_IGNORE };
-    // SAFETY: as many requests as said, a place for a flag, no statuses.
-    let code = unsafe { ffi::MPI_Testall(requests.len() as c_int, raw, &raw mut flag, ignored) };
+    let statuses = ends.0.as_mut_ptr().cast::<ffi::MPI_Status>();
+    // SAFETY: as many requests and statuses as said, a place for a flag.
+    let code = unsafe { ffi::MPI_Testall(len as c_int, raw, &raw mut flag, statuses) };
+    if code == ffi::MPI_ERR_IN_STATUS as c_int {
+        // SAFETY: plain numbers, zeroed or written by the library.
+        let codes = ends.0.iter().map(|end| unsafe { end.assume_init_ref() }.MPI_ERROR);
+        let unended = [ffi::MPI_SUCCESS as c_int, ffi::MPI_ERR_PENDING as c_int];
+        let first = codes.into_iter().find(|code| !unended.contains(code));
+        checked("MPI_Testall", first.unwrap_or(code))?;
+    }
     checked("MPI_Testall", code)?;
     Ok(flag != 0)
 }

@@ -66,7 +66,7 @@ pub(super) struct Control {
     told: AtomicBool,
     /// Counts questions where this process is.
     asked: AtomicU64,
-    /// Counts ranks that have left a set.
+    /// How many departures are known that concern a set that lives here.
     departures: AtomicU64,
     /// Tags that sets have; see `groups.rs`.
     pub(super) tags: Mutex<super::groups::Tags>,
@@ -104,7 +104,7 @@ impl Control {
             told: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             departures: AtomicU64::new(0),
-            tags: Mutex::new(super::groups::Tags::up_to(data.largest_tag()?)),
+            tags: Mutex::new(super::groups::Tags::up_to(Comm::all().largest_tag()?)),
             inbox: Mutex::new(Box::new([0; WORDS])),
             outbox: Mutex::default(),
             heard: Mutex::new(heard),
@@ -211,9 +211,9 @@ impl Control {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// How many ranks have left sets.
-    pub(super) fn departures(&self) -> u64 {
-        self.departures.load(Ordering::Acquire)
+    /// Whether ranks have left sets that this one is in.
+    pub(super) fn has_departures(&self) -> bool {
+        self.departures.load(Ordering::Acquire) > 0
     }
 
     /// The step in which a rank has left a set, if it has.
@@ -228,7 +228,9 @@ impl Control {
         lock(&self.tags).release(tag);
         let mut heard = lock(&self.heard);
         for left in &mut heard.left {
+            let before = left.len();
             left.retain(|&(set, _)| set != tag);
+            self.departures.fetch_sub((before - left.len()) as u64, Ordering::AcqRel);
         }
     }
 

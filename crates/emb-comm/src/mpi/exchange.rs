@@ -1,7 +1,7 @@
 //! Operations of [`Mpi`] that move elements unchanged.
 
 use super::{Mpi, Op, Terms};
-use crate::arguments::{hash, same_length, sum, world_long};
+use crate::arguments::{hash, same_count, same_length, sum, world_long};
 use crate::{Element, Error, Operation, Result};
 
 impl Mpi {
@@ -141,6 +141,7 @@ impl Op<'_> {
     ) -> Result<()> {
         let Self { turn, wire, .. } = self;
         let (me, world) = (turn.me, turn.world());
+        let (rank, name) = (turn.world_rank(), turn.operation().name());
         wire.run(turn, |transfer| {
             let mut rest = recv;
             let mut own: &mut [T] = &mut [];
@@ -160,6 +161,8 @@ impl Op<'_> {
                 from = if peer == 0 { 0 } else { from + sends(peer - 1) };
                 transfer.send(&send[from..from + sends(peer)], peer)?;
             }
+            // Compared already, where calls are.
+            same_count(name, rank, rank, mine.len(), own.len())?;
             own.copy_from_slice(mine);
             Ok(())
         })

@@ -95,7 +95,8 @@ impl Mpi {
     }
 
     fn with(&self, control: crate::Local, tag: u64, copy: u64) -> Self {
-        let wire = Wire::new(Arc::clone(&self.wire.control), tag, copy);
+        let Wire { control: shared, spins, .. } = &self.wire;
+        let wire = Wire::new(Arc::clone(shared), tag, copy, *spins);
         Self::new(control, wire, self.check, &self.hosts)
     }
 }

@@ -38,7 +38,7 @@ impl Wire {
             self.answered = questions;
             self.say_where(turn, false);
         }
-        if self.control.departures() > 0 {
+        if self.control.has_departures() {
             self.look_for_gone(turn, left_since)?;
         }
         if turn.is_late() { self.find_out(turn, what) } else { Ok(()) }

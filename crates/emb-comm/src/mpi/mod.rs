@@ -27,6 +27,7 @@ mod exchange;
 mod groups;
 mod late;
 mod options;
+mod pace;
 mod reduce;
 mod start;
 mod wire;

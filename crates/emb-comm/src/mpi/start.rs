@@ -2,6 +2,7 @@
 
 use super::calls::{self, Comm};
 use super::control::{Control, lock};
+use super::pace::Pace;
 use super::wire::{Room, Wire};
 use super::{Mpi, MpiOptions, Terms};
 use crate::failure::list;
@@ -61,14 +62,16 @@ impl Mpi {
         let meeting = Local::remote(me, size, &base);
         let control = Arc::new(Control::new([me, size], comms, meeting.shared())?);
         *lock(&LAST) = Some(Arc::clone(&control));
-        let hosts = meet(meeting, &Wire::new(control, 0, 0), options)?;
+        let hosts = meet(meeting, Wire::new(control, 0, 0, Duration::ZERO), options)?;
         let hosts: Arc<[String]> = hosts.into();
         let per_node = options.ranks_per_node.or_else(|| ranks_per_host(&hosts)).unwrap_or(1);
         let base = Options::default().with_timeout(options.timeout).with_ranks_per_node(per_node);
         let world = Local::remote(me, size, &base);
         let control = Arc::new(Control::new([me, size], comms, world.shared())?);
         *lock(&LAST) = Some(Arc::clone(&control));
-        Ok(Self::new(world, Wire::new(control, 0, 0), options.check, &hosts))
+        let here = hosts.iter().filter(|host| **host == hosts[me]).count();
+        let wire = Wire::new(control, 0, 0, Pace::spins(here));
+        Ok(Self::new(world, wire, options.check, &hosts))
     }
 
     /// The library and its version, as it calls itself: "Open MPI v4.1.4".
@@ -121,8 +124,7 @@ fn copy(of: Comm, time: Duration) -> Result<Comm> {
 }
 
 /// Processes tell each other who they are; returns the host of each.
-fn meet(mut control: Local, wire: &Wire, options: &MpiOptions) -> Result<Vec<String>> {
-    let mut wire = Wire::new(Arc::clone(&wire.control), 0, 0);
+fn meet(mut control: Local, mut wire: Wire, options: &MpiOptions) -> Result<Vec<String>> {
     let world = control.world();
     let mut room = Room::new(WORDS, world);
     let said = Said {

@@ -1,16 +1,20 @@
 //! Messages of one set of ranks: begun together, waited for together, never longer than allowed.
 
-use super::calls::{self, Request};
+use super::calls::{self, Ends, Request};
 use super::chunks::chunks;
 use super::control::Control;
 use super::late::Waiting;
+use super::pace::Pace;
 use crate::local::Turn;
-use crate::sync::Backoff;
 use crate::{Element, Error, Host, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How long a process that ends the job lets the others say the same of themselves: their time is
+/// over in the same moment, and the launcher ends them at once.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// How long after a failure messages may still end by themselves: peers that know of it may be
 /// about to take them.
@@ -36,10 +40,13 @@ pub(super) struct Wire {
     /// The duplicate that this set is of, by its tag: ranks are in one operation of each at a time.
     pub(super) copy: u64,
     requests: Vec<Request>,
+    statuses: Ends,
     /// What each request is for.
     pub(super) ends: Vec<End>,
     /// Questions answered.
     pub(super) answered: u64,
+    /// How long to spin before others may run.
+    pub(super) spins: Duration,
 }
 
 /// The far end of a message.
@@ -105,9 +112,11 @@ impl Drop for Transfer<'_, '_> {
 }
 
 impl Wire {
-    /// Of the set with this tag, which is of the duplicate `copy`.
-    pub(super) fn new(control: Arc<Control>, tag: u64, copy: u64) -> Self {
-        Self { control, tag, copy, requests: Vec::new(), ends: Vec::new(), answered: 0 }
+    /// Of the set with this tag, which is of the duplicate `copy`; ranks spin so long before they
+    /// let others run.
+    pub(super) fn new(control: Arc<Control>, tag: u64, copy: u64, spins: Duration) -> Self {
+        let (requests, statuses, ends) = (Vec::new(), Ends::default(), Vec::new());
+        Self { control, tag, copy, requests, statuses, ends, answered: 0, spins }
     }
 
     /// Begins messages, and returns once all have ended. Where that fails, the world fails, and
@@ -195,15 +204,15 @@ impl Wire {
 
     fn wait(&mut self, turn: &Turn<'_, Host>, what: Waiting) -> Result<()> {
         let began = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut pace = Pace::new(self.spins);
         let (mut looks, mut left_since) = (0u32, None);
         let waited = loop {
-            match calls::all_ended(&mut self.requests) {
+            match calls::all_ended(&mut self.requests, &mut self.statuses) {
                 Ok(false) => {}
                 Ok(true) => break Ok(()),
                 Err(error) => break Err(error),
             }
-            if backoff.is_slow() {
+            if pace.is_slow() {
                 if looks.is_multiple_of(LOOKS)
                     && let Err(error) = self.watch(turn, what, &mut left_since)
                 {
@@ -211,7 +220,7 @@ impl Wire {
                 }
                 looks = looks.wrapping_add(1);
             }
-            backoff.pause();
+            pace.pause();
         };
         turn.waited_for(began.elapsed());
         turn.waits_for(None);
@@ -220,7 +229,7 @@ impl Wire {
 
     /// Whether all messages have ended.
     pub(super) fn has_ended(&mut self) -> Result<bool> {
-        calls::all_ended(&mut self.requests)
+        calls::all_ended(&mut self.requests, &mut self.statuses)
     }
 
     /// Positions of the ranks whose messages have not ended: of those that send, if any.
@@ -274,6 +283,7 @@ impl Wire {
         };
         if !ended {
             eprintln!("{why}; messages on their way do not end, so this job does");
+            std::thread::sleep(LAST_WORDS);
             calls::abort(STUCK);
         }
         self.clear();

@@ -18,11 +18,13 @@ pub(super) fn cases() -> Vec<Case> {
         says: |_, _| None,
     };
     vec![
+        well("a_process_that_nobody_launched_is_a_world", &[0], alone),
         well("conforms", &[1, 2, 3, 4, 8], conforms),
         well("conforms_without_comparing_calls", &[4], conforms_unchecked),
         well("refuses_and_starts_anew", &[2, 3, 4, 8], refuses),
         well("u29_worlds_of_ranks_are_those_of_the_launcher", &[3], members),
         well("meters_count_what_came_from_others", &[2], meters),
+        well("calls_allocate_nothing_after_the_first", &[2], allocations),
     ]
 }
 
@@ -51,6 +53,38 @@ fn refuses() -> ExitCode {
         assert!(error.to_string().contains("in step 7"), "{}: {error}", check.name());
     }
     start(&options(LONG)).close().expect("a new world is well");
+    ExitCode::SUCCESS
+}
+
+fn alone() -> ExitCode {
+    let rank = start(&options(LONG));
+    assert_eq!((rank.rank(), rank.world(), rank.hosts().len()), (0, 1, 1));
+    drop(rank);
+    conforms()
+}
+
+fn allocations() -> ExitCode {
+    let mut rank = start(&options(LONG));
+    let mut values = vec![1.0f32; 1000];
+    let mut received = vec![0.0f32; 1000];
+    let mut counts = [0; 2];
+    let mut step = |rank: &mut Mpi| {
+        rank.exchange_counts(&[500, 500], &mut counts)?;
+        rank.all_to_all_v(&values, &counts, &mut received, &counts)?;
+        rank.all_gather_v(&values[..500], &mut received, &counts)?;
+        rank.reduce_scatter_v(&received, &mut values[..500], &counts)?;
+        rank.all_reduce(&mut values)?;
+        rank.broadcast(&mut values, 1)?;
+        rank.barrier()
+    };
+    step(&mut rank).expect("a step");
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..10 {
+            step(&mut rank).expect("a step");
+        }
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    rank.close().expect("all close");
     ExitCode::SUCCESS
 }
 

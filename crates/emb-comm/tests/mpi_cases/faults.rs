@@ -1,7 +1,7 @@
 //! How runs over MPI fail: by name, in bounded time, on every rank that is left.
 
 use super::{Case, each_says, options, start};
-use emb_comm::{Collective, Error, Mpi, MpiOptions};
+use emb_comm::{Check, Collective, Error, Mpi, MpiOptions};
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,6 +69,13 @@ pub(super) fn cases() -> Vec<Case> {
         case("ranks_with_other_options_do_not_join", other_options, |_, text| {
             let said = ["ranks differ: ranks 0, 1 and 3: ", "rank 2: emb-comm", "timeout 2s"];
             each_says(&[0, 1, 2, 3], text, &said)
+        }),
+        case("calls_that_were_not_compared_end_in_an_error", unchecked, |_, text| {
+            each_says(
+                &[0, 1, 2, 3],
+                text,
+                &["all_to_all_v", "rank 1 failed in step 5: MPI_", "truncate"],
+            )
         }),
         case("a_rank_that_is_stopped_in_a_transfer_ends_the_job", stopped, |_, text| {
             let said = text.contains("did not finish") || text.contains("did not arrive");
@@ -233,6 +240,20 @@ fn other_options() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Rank 1 expects an element less from each than they send.
+fn unchecked() -> ExitCode {
+    let mut rank = start(&options(LONG).with_check(Check::Nothing));
+    rank.set_step(5);
+    let me = rank.rank();
+    let expects = if me == 1 { [3, 4, 3, 3] } else { [4; 4] };
+    let (send, mut recv) = ([1u32; 16], vec![0u32; expects.iter().sum()]);
+    let done = rank.all_to_all_v(&send, &[4; 4], &mut recv, &expects);
+    // Whoever was done before learns of it in the next call.
+    let outcome = done.and_then(|()| rank.all_to_all_v(&send, &[4; 4], &mut [0; 16], &[4; 4]));
+    drop(rank);
+    said(me, outcome)
 }
 
 /// Rank 2 stops itself while the others exchange with it; a thread of it does so at some moment of

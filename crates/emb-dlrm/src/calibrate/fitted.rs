@@ -1,6 +1,6 @@
 //! From times to a topology, and how far it can be trusted: [`Calibration`].
 
-use super::{LevelTimes, NcclTable, Places, Point, Times};
+use super::{LevelTimes, NcclTable, NcclTest, Places, Point, Times};
 use crate::{Error, Result};
 use emb_shard::{LevelSpec, LinkFit, Topology, TopologySpec, UnitRanks};
 
@@ -69,7 +69,11 @@ impl Calibration {
             worst(true)
         );
         for note in &self.notes {
-            head.push_str(&format!("# {note}\n"));
+            head = head
+                + "# "
+                + note
+                + "
+";
         }
         Ok(head + &text)
     }
@@ -121,7 +125,18 @@ pub fn from_tables(tables: &[NcclTable], machine: &Machine) -> Result<Calibratio
             levels.push(of_tables(name, tables)?);
         }
     }
-    build(&Times { levels }, machine, most as u32, UnitRanks::Equal(node as u32))
+    let times = Times { levels };
+    let mut calibration = build(&times, machine, most as u32, UnitRanks::Equal(node as u32))?;
+    let sums = tables.iter().filter(|table| table.test == NcclTest::AllReduce);
+    calibration.notes.extend(sums.map(|table| {
+        format!(
+            "{}: a sum takes {} messages one after the other; the latency is that of one, and so much \
+             was taken from the seconds measured",
+            table.path.display(),
+            table.hops()
+        )
+    }));
+    Ok(calibration)
 }
 
 /// The tables of one level, as if its parts had been measured.

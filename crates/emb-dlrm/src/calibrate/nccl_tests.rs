@@ -115,65 +115,73 @@ struct Columns {
     bus: usize,
 }
 
-fn parse(path: &Path, text: &str) -> Result<NcclTable> {
-    let at =
-        |line: usize, what: String| Error::Config(format!("{}:{line}: {what}", path.display()));
-    let (mut hosts, mut columns, mut named) = (Vec::new(), None, None);
-    let mut rows: Vec<(u64, f64)> = Vec::new();
-    // Bandwidth of the bus over that of the algorithm, on the largest size.
-    let mut ratio = None;
-    for (number, line) in text.lines().enumerate() {
-        let number = number + 1;
+/// What the lines so far have said.
+#[derive(Default)]
+struct Reading {
+    hosts: Vec<String>,
+    columns: Option<Columns>,
+    named: Option<NcclTest>,
+    rows: Vec<(u64, f64)>,
+    /// Bandwidth of the bus over that of the algorithm, on the last size.
+    ratio: Option<f64>,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if line.trim_start().starts_with('#') {
             if let Some(host) = host_of(&words) {
-                hosts.push(host);
+                self.hosts.push(host);
             } else if let Some(found) = header(&words) {
-                columns = Some(found);
-            } else if named.is_none() {
-                named = test_named(line);
+                self.columns = Some(found);
+            } else if self.named.is_none() {
+                self.named = test_named(line);
             }
-            continue;
+            return Ok(());
         }
-        let Some(size) =
-            words.first().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
-        else {
-            // What launchers and libraries say between the lines.
-            continue;
+        // Launchers and libraries say something between the lines, too.
+        let is_number = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(size) = words.first().filter(is_number) else { return Ok(()) };
+        let Some(columns) = &self.columns else {
+            return Err(
+                "expected the header of nccl-tests before numbers: # size count type ..".into()
+            );
         };
-        let Some(columns) = &columns else {
-            let expected = "expected the header of nccl-tests before numbers: # size count type ..";
-            return Err(at(number, expected.to_owned()));
-        };
-        let cell = |column: usize, name: &str| {
-            let word = words.get(column).ok_or_else(|| {
-                at(
-                    number,
-                    format!(
-                        "expected {name} in column {}, the line has {}",
-                        column + 1,
-                        words.len()
-                    ),
-                )
-            })?;
-            word.parse::<f64>().map_err(|_| {
-                at(number, format!("expected {name} in column {}, got {word:?}", column + 1))
-            })
-        };
-        let size: u64 = size.parse().map_err(|_| at(number, format!("{size} bytes: too many")))?;
-        let time = cell(columns.time, "a time in microseconds")?;
+        let size: u64 = size.parse().map_err(|_| format!("{size} bytes: too many"))?;
+        let time = cell(&words, columns.time, "a time in microseconds")?;
+        let algorithm = cell(&words, columns.algorithm, "a bandwidth")?;
+        let bus = cell(&words, columns.bus, "a bandwidth")?;
+        // Sizes that do not fill one element for each rank are printed as 0.
         if size == 0 {
-            continue;
+            return Ok(());
         }
         if !(time > 0.0 && time.is_finite()) {
-            return Err(at(number, format!("a time of {time} us: must be above 0")));
+            return Err(format!("a time of {time} us: must be above 0"));
         }
-        let algorithm = cell(columns.algorithm, "a bandwidth")?;
         if algorithm > 0.0 {
-            ratio = Some(cell(columns.bus, "a bandwidth")? / algorithm);
+            self.ratio = Some(bus / algorithm);
         }
-        rows.push((size, time * 1e-6));
+        self.rows.push((size, time * 1e-6));
+        Ok(())
     }
+}
+
+fn cell(words: &[&str], column: usize, name: &str) -> Result<f64, String> {
+    let place = column + 1;
+    let word = words.get(column).ok_or_else(|| {
+        format!("expected {name} in column {place}, the line has {}", words.len())
+    })?;
+    word.parse().map_err(|_| format!("expected {name} in column {place}, got {word:?}"))
+}
+
+fn parse(path: &Path, text: &str) -> Result<NcclTable> {
+    let mut reading = Reading::default();
+    for (number, line) in text.lines().enumerate() {
+        reading
+            .line(line)
+            .map_err(|what| Error::Config(format!("{}:{}: {what}", path.display(), number + 1)))?;
+    }
+    let Reading { hosts, named, rows, ratio, .. } = reading;
     let whole = |what: &str| Error::Config(format!("{}: {what}", path.display()));
     if rows.is_empty() {
         return Err(whole(
@@ -193,7 +201,8 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
         whole("which test printed it isn't known: name the file all_reduce, alltoall or sendrecv")
     })?;
     let table = NcclTable { path: path.to_owned(), test, hosts, points: merged(rows) };
-    if table.node_ranks() * table.nodes() != table.ranks() {
+    let of_host = |host| table.hosts.iter().filter(|&other| other == host).count();
+    if table.hosts.iter().any(|host| of_host(host) != table.node_ranks()) {
         return Err(whole(
             "hosts with different numbers of ranks: run it with equally many on each",
         ));

@@ -18,7 +18,7 @@ const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 400;
 
 /// Times many operations in rounds, one sample of each a round, so that whatever disturbs the
-/// machine for a while disturbs all of them alike, and takes the median of each.
+/// machine for a while disturbs all of them alike.
 ///
 /// A sample is a barrier, one call that nobody times, and calls one after the other; its time is that
 /// of the slowest rank.
@@ -93,11 +93,22 @@ impl Sampler {
     pub(crate) fn medians(&self) -> Vec<f64> {
         self.slowest.iter().map(|times| median(times)).collect()
     }
+
+    /// What each operation takes where nothing disturbs it: the first decile. Other processes only
+    /// ever add time, on a busy machine to most samples, and a plan is for machines of its own.
+    pub(crate) fn undisturbed(&self) -> Vec<f64> {
+        self.slowest.iter().map(|times| quantile(times, 0.1)).collect()
+    }
+}
+
+/// The value below which so large a part of `values` is; 0 of none.
+fn quantile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get((sorted.len() as f64 * part) as usize).copied().unwrap_or(0.0)
 }
 
 /// The middle of `values`; 0 of none.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    quantile(values, 0.5)
 }

@@ -47,7 +47,7 @@ fn refuse_other(dir: &Path, saved: &Options, config: &Config) -> Result<()> {
     let (then, now) = (choices::of_model(&then), choices::of_model(&now));
     for other in &now {
         match then.iter().find(|choice| choice.name == other.name) {
-            Some(choice) if choice.words == other.words => {}
+            Some(choice) if choice.value == other.value => {}
             Some(choice) => return refuse(&choice.words, &other.words),
             None => return refuse(&format!("no {}", other.name), &other.words),
         }

@@ -20,7 +20,9 @@ mod linked;
 mod machine;
 #[cfg(all(feature = "data", feature = "nccl"))]
 mod met;
-#[cfg(feature = "data")]
+#[cfg(all(feature = "data", feature = "mpi"))]
+mod mpi;
+#[cfg(all(feature = "data", not(feature = "mpi")))]
 #[path = "no_mpi.rs"]
 mod mpi;
 #[cfg(feature = "nccl")]
@@ -30,7 +32,7 @@ mod nccl;
 mod nccl;
 #[cfg(feature = "data")]
 mod peers;
-#[cfg(all(feature = "data", feature = "nccl"))]
+#[cfg(all(feature = "data", any(feature = "mpi", feature = "nccl")))]
 mod process;
 #[cfg(feature = "data")]
 mod threads;

@@ -102,7 +102,8 @@ impl<D: Devices> Machine for Processes<D> {
         work: impl Fn(Mpi, D::Backend) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let world = self.world.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let world = world.ok_or_else(|| Error::Config("the ranks of MPI have run before".into()))?;
+        let world =
+            world.ok_or_else(|| Error::Config("the ranks of MPI have run before".into()))?;
         let (world, done) = one(world, |ranks| work(ranks, self.backend()?))?;
         world.close()?;
         Ok(vec![done])

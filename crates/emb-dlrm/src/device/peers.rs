@@ -58,8 +58,17 @@ impl Peers {
     /// between processes that nobody started; another number of ranks than the options say;
     /// processes that do not come.
     pub fn join(options: &mut Options) -> Result<Self> {
-        let place = Place::from_environment()?.filter(|place| place.world > 1);
+        let found = Place::from_environment()?;
+        let place = found.filter(|place| place.world > 1);
         let wait = timeout(options)?;
+        if found.is_some_and(|place| place.world == 1)
+            && options.transport == Some(TransportKind::Mpi)
+            && options.world.unwrap_or(1) == 1
+        {
+            // The only process has nobody to carry to.
+            mpi::find()?;
+            options.transport = None;
+        }
         let link = match (options.transport.unwrap_or(TransportKind::Local), place) {
             (TransportKind::Local, Some(place)) => return Err(apart(&place, "--transport local")),
             (TransportKind::Local | TransportKind::Nccl, None) => Link::None,

@@ -52,6 +52,9 @@ pub struct Exchanged {
     pub wrong: Vec<String>,
 }
 
+/// An operation by its place among [`OPERATIONS`], and bytes.
+type Cell = (usize, usize);
+
 /// Buffers of one rank.
 struct Buffers {
     send: Vec<u8>,
@@ -111,11 +114,11 @@ fn probe<C: Collective>(
     ranks: &mut C,
     buffers: &mut Buffers,
     budget: Duration,
-) -> Result<(Vec<(usize, usize)>, Vec<String>)> {
+) -> Result<(Vec<Cell>, Vec<String>)> {
     let (mut cells, mut wrong, mut used) = (Vec::new(), Vec::new(), 0.0);
     for size in SIZES {
         let before = cells.len();
-        for operation in 0..OPERATIONS.len() {
+        for (operation, name) in OPERATIONS.iter().enumerate() {
             buffers.prepare(ranks.rank(), operation, size);
             ranks.barrier()?;
             let start = Instant::now();
@@ -127,8 +130,8 @@ fn probe<C: Collective>(
             let told = all.iter().enumerate().filter(|(_, told)| told[1] > 0.0);
             wrong.extend(told.map(|(rank, told)| {
                 format!(
-                    "{} of {size} bytes: {} elements on rank {rank} are not what was sent",
-                    OPERATIONS[operation], told[1]
+                    "{name} of {size} bytes: {} elements on rank {rank} are not what was sent",
+                    told[1]
                 )
             }));
             cells.push((operation, size));
@@ -275,7 +278,7 @@ fn copies<C: Collective>(
 }
 
 /// A rank that copies at less than two thirds of the typical rate is slow by itself.
-fn slow_copies(copies: &[f64], places: &Places) -> Vec<String> {
+pub(super) fn slow_copies(copies: &[f64], places: &Places) -> Vec<String> {
     let mut sorted = copies.to_vec();
     sorted.sort_by(f64::total_cmp);
     let typical = sorted[sorted.len() / 2];

@@ -9,7 +9,7 @@ const AREA: &str = "MPI";
 pub(super) const BUILT: bool = cfg!(feature = "mpi");
 
 pub(super) fn checks(system: &System<'_>) -> Vec<Check> {
-    let library = library();
+    let library = BUILT.then(library);
     let mut checks = vec![match &library {
         None => Check::ok(AREA, "library", "not built in: build with --features mpi"),
         Some(text) => judged(Check::ok(AREA, "library", text), text),
@@ -37,11 +37,15 @@ pub(super) fn checks(system: &System<'_>) -> Vec<Check> {
 }
 
 /// What the library says that it is.
-fn library() -> Option<String> {
-    #[cfg(feature = "mpi")]
-    return Some(emb_comm::Mpi::library());
-    #[cfg(not(feature = "mpi"))]
-    None
+#[cfg(feature = "mpi")]
+fn library() -> String {
+    emb_comm::Mpi::library()
+}
+
+/// Nothing, in a build without it.
+#[cfg(not(feature = "mpi"))]
+fn library() -> String {
+    String::new()
 }
 
 /// A warning for other libraries than Open MPI, and for versions with known trouble.

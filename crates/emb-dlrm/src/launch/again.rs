@@ -72,7 +72,7 @@ fn fitting(asked: u32, ranks: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{SyncKind, TableOptions};
+    use crate::config::SyncKind;
 
     #[test]
     fn the_batch_stays_and_the_ranks_are_fewer() {
@@ -97,9 +97,11 @@ mod tests {
         assert_eq!(six.notes, ["4 replicas do not divide 6 ranks: taking 3"]);
         let seven = smaller(&options, 7).options;
         assert_eq!((seven.replicas, seven.sync), (None, None));
-        let table: TableOptions =
-            toml::from_str("name = \"a\"\nreplicas = 2").expect("a table of a file");
-        let options = Options { world: Some(4), table: vec![table], ..Options::default() };
+        let text = "world = 4
+[[table]]
+name = \"a\"
+replicas = 2";
+        let options: Options = toml::from_str(text).expect("options");
         let three = smaller(&options, 3);
         assert_eq!(three.options.table[0].replicas, None);
         assert_eq!(three.notes, ["table \"a\": 2 replicas do not divide 3 ranks: taking 1"]);

@@ -25,6 +25,7 @@ pub fn exit_code(error: &Error) -> Option<u8> {
 /// The failure of a world that an error tells of, and the rank that tells.
 fn failure(error: &Error) -> Option<(usize, &Failure)> {
     match error {
+        Error::On { source, .. } => failure(source),
         Error::Comm(comm) | Error::Sharded(sharded::Error::Comm(comm)) => match comm {
             emb_comm::Error::Failed { rank, failure, .. } => Some((*rank, failure)),
             _ => None,

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
+/// Exit code of a process whose messages over MPI did not end, so that it had MPI end the whole job:
+/// a peer does not take them (`emb-comm`, `EX_SOFTWARE` of sysexits.h).
+const JOB_ENDED: i32 = 70;
+
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
@@ -68,13 +72,15 @@ impl End {
     }
 
     fn is_own_failure(&self) -> bool {
-        let own = |code| code != 0 && code != i32::from(PEER_FAILED);
+        let own = |code| ![0, i32::from(PEER_FAILED), JOB_ENDED].contains(&code);
         !self.told && matches!(&self.how, How::Code(code) if own(*code))
             || matches!(self.how, How::NotStarted(_))
     }
 
-    fn is_of_a_peer(&self) -> bool {
-        !self.told && self.how == How::Code(i32::from(PEER_FAILED))
+    /// Whether it found nothing wrong with itself.
+    pub fn is_of_a_peer(&self) -> bool {
+        let codes = [i32::from(PEER_FAILED), JOB_ENDED];
+        !self.told && matches!(self.how, How::Code(code) if codes.contains(&code))
     }
 
     /// The exit code that says the same to a shell: 128 and the signal where one ended it.
@@ -128,13 +134,13 @@ pub fn judge(ends: &[End]) -> Option<Verdict> {
     let gave_up: Vec<&End> = ends.iter().filter(|end| end.is_of_a_peer()).collect();
     let named: BTreeSet<usize> = gave_up.iter().flat_map(|end| end.missing.clone()).collect();
     let stayed = || ends.iter().filter(|end| end.told);
-    let stalled: Vec<&End> = match gave_up.is_empty() {
-        true => Vec::new(),
-        false if stayed().any(|end| named.contains(&end.rank)) => {
-            stayed().filter(|end| named.contains(&end.rank)).collect()
-        }
-        false => stayed().collect(),
-    };
+    // Where one of them had MPI end the job, the others may not have come to give up.
+    let all_spoke =
+        !gave_up.is_empty() && gave_up.iter().all(|end| end.how != How::Code(JOB_ENDED));
+    let mut stalled: Vec<&End> = stayed().filter(|end| named.contains(&end.rank)).collect();
+    if stalled.is_empty() && all_spoke {
+        stalled = stayed().collect();
+    }
     if let Some(&first) = stalled.first() {
         let cause = End { how: How::Stalled, told: false, ..first.clone() };
         return Some(Verdict { cause, lost: stalled.iter().map(|end| end.rank).collect() });
@@ -187,6 +193,10 @@ mod tests {
         check(&[gave_up(0, &[]), gave_up(1, &[]), told(2)], (2, How::Stalled), &[2]);
         // One that is only slow to end is not who was missed.
         check(&[gave_up(0, &[2]), told(1), told(2)], (2, How::Stalled), &[2]);
+        // Where MPI ended all, only who is named is known to have stalled.
+        let job = end(0, How::Code(70));
+        check(&[job.clone(), told(1), told(2)], (0, How::Code(70)), &[]);
+        check(&[job, gave_up(1, &[2]), told(3), told(2)], (2, How::Stalled), &[2]);
         // A rank that woke up in time and gave up too.
         check(&[gave_up(0, &[2]), gave_up(2, &[0])], (0, How::Code(75)), &[]);
     }

@@ -94,11 +94,9 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
     let (step, missing) = (said.step, said.missing);
     say(&line, &Frame::Ended(End { rank, host, pid, how, seconds, step, missing, told }));
     // Whoever ends first makes mpirun end the others: all go when the launcher says so.
-    while !alone {
-        match events.recv() {
-            Ok(Event::Order(FINISH) | Event::Alone | Event::Signal) | Err(_) => break,
-            Ok(_) => {}
-        }
+    let last = |event: &Event| matches!(event, Event::Order(FINISH) | Event::Alone | Event::Signal);
+    if !alone {
+        events.iter().find(last);
     }
     Ok(())
 }

@@ -80,3 +80,12 @@ pub fn environment(name: &str) -> Option<String> {
 pub fn gpus() -> crate::Result<usize> {
     crate::device::count()
 }
+
+/// Whether this build has MPI.
+///
+/// # Errors
+/// It has none: how to build it.
+#[cfg(feature = "data")]
+pub fn has_mpi() -> crate::Result<()> {
+    crate::device::find_mpi()
+}

@@ -262,13 +262,11 @@ pub(super) fn number(
     name: &'static str,
 ) -> Result<Option<usize>, Error> {
     let Some(value) = set(lookup, name) else { return Ok(None) };
-    match value.trim().parse() {
-        Ok(number) => Ok(Some(number)),
-        Err(_) => {
-            let problem = "not a whole number".to_owned();
-            Err(Error::Variable { launcher, variable: name, value, problem })
-        }
+    if let Ok(number) = value.trim().parse() {
+        return Ok(Some(number));
     }
+    let problem = "not a whole number".to_owned();
+    Err(Error::Variable { launcher, variable: name, value, problem })
 }
 
 /// A variable that is set to something.

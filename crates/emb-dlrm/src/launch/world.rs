@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(20);
 /// After how long it is said which ranks are not there yet, and after how long it is given up.
 const START_NOTE: Duration = Duration::from_secs(30);
-const START: Duration = Duration::from_secs(300);
+const START: Duration = Duration::from_mins(5);
 /// After how long without a word a host counts as gone. Keepers speak every second.
 const SILENCE: Duration = Duration::from_secs(30);
 /// A pause of this process itself that is no one else's silence.

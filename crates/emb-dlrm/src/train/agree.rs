@@ -45,7 +45,7 @@ pub(super) fn agree<C: Collective>(ranks: &mut C, config: &Config, hosts: &[Stri
         let mut hasher = DefaultHasher::new();
         own.iter()
             .filter(|choice| choice.section == section)
-            .for_each(|c| c.words.hash(&mut hasher));
+            .for_each(|c| c.value.hash(&mut hasher));
         *digest = hasher.finish();
     }
     let mut all = vec![0; world * DIGESTS];
@@ -63,7 +63,8 @@ fn choices(config: &Config) -> Result<Vec<Choice>> {
     let mut all = of_model(config);
     all.extend(of_ranks(config));
     let mut add = |section, name: &str, words| {
-        all.push(Choice { section, name: name.to_owned(), words });
+        let (name, value) = (name.to_owned(), String::clone(&words));
+        all.push(Choice { section, name, words, value });
     };
     add("program", "version", format!("emb {}", env!("CARGO_PKG_VERSION")));
     if let Origin::Files(paths) = &config.data {
@@ -91,7 +92,7 @@ fn short(found: &Manifest) -> String {
 
 /// How much there is to read: what can be told of files without reading them.
 fn sizes(what: &str, paths: &[PathBuf]) -> Result<String> {
-    let files = expand(paths)?;
+    let files = if paths.is_empty() { Vec::new() } else { expand(paths)? };
     let mut bytes = 0;
     for file in &files {
         bytes += std::fs::metadata(file).map_err(Error::io("opening", file))?.len();

@@ -1,6 +1,9 @@
 //! The `emb` program as a person meets it.
 
+mod calibrate;
 mod devices;
+mod doctor;
+mod launched;
 mod plan;
 mod profile;
 mod ranks;

@@ -59,7 +59,9 @@ impl Program {
     }
 
     pub(crate) fn all_are_there(&self, ranks: usize) {
-        (0..ranks).for_each(|rank| drop(self.pid(rank)));
+        for rank in 0..ranks {
+            self.pid(rank);
+        }
     }
 
     pub(crate) fn nobody_is_left(&self, ranks: usize) {

@@ -9,9 +9,10 @@ use crate::{Error, Result};
 /// least sum of the squares of *relative* errors: messages of a few bytes count as much as
 /// messages of megabytes. Where the line misses a point by more than [`LINE_MISSES`](Self::LINE_MISSES)
 /// caches or protocols have bent it, and all points are kept, as
-/// [`LevelSpec::transfers`](crate::LevelSpec::transfers), made to ascend by the ascending sequence
-/// with the least squares of the logarithms (pool adjacent violators: Ayer et al., An Empirical
-/// Distribution Function for Sampling with Incomplete Information, 1955).
+/// [`LevelSpec::transfers`](crate::LevelSpec::transfers), made to ascend: neighbours that fall are
+/// pooled and get their median (pool adjacent violators: Ayer et al., An Empirical Distribution
+/// Function for Sampling with Incomplete Information, 1955; with medians Robertson and Waltman, On
+/// Estimating Monotone Parameters, 1968), which one outlier does not move.
 ///
 /// ```
 /// use emb_shard::LinkFit;
@@ -127,27 +128,30 @@ fn table(points: &[(u64, f64)]) -> Result<LinkFit> {
     for (&(bytes, _), seconds) in points.iter().zip(&seconds) {
         let before = transfers.last().map_or(0.0, |&(_, before)| before);
         // Points that were made equal differ by what nobody can measure.
-        transfers.push((bytes, (seconds - latency).max(before * (1.0 + 1e-6))));
+        transfers.push((bytes, (seconds - latency).max(before * 1.001)));
     }
     let bandwidth = last.0 as f64 / (longest - latency);
     Ok(LinkFit { latency, bandwidth, transfers })
 }
 
-/// Seconds that do not fall, closest to those of `points` in the squares of their logarithms.
+/// Seconds that do not fall, with the least sum of absolute differences to those of `points`.
 fn ascending(points: &[(u64, f64)]) -> Vec<f64> {
-    let mut blocks: Vec<(f64, usize)> = Vec::with_capacity(points.len());
+    // Pooled seconds, each pool in ascending order.
+    let mut pools: Vec<Vec<f64>> = Vec::with_capacity(points.len());
     for &(_, seconds) in points {
-        let mut block = (seconds.ln(), 1);
-        while let Some(&(mean, count)) = blocks.last()
-            && mean >= block.0
-        {
-            blocks.pop();
-            let both = count + block.1;
-            block = ((mean * count as f64 + block.0 * block.1 as f64) / both as f64, both);
+        let mut pool = vec![seconds];
+        while let Some(before) = pools.pop_if(|before| middle(before) >= middle(&pool)) {
+            pool.extend(before);
+            pool.sort_by(f64::total_cmp);
         }
-        blocks.push(block);
+        pools.push(pool);
     }
-    blocks.iter().flat_map(|&(mean, count)| std::iter::repeat_n(mean.exp(), count)).collect()
+    pools.iter().flat_map(|pool| std::iter::repeat_n(middle(pool), pool.len())).collect()
+}
+
+/// The lower median of sorted values.
+fn middle(sorted: &[f64]) -> f64 {
+    sorted[(sorted.len() - 1) / 2]
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Level {
 
     /// The highest [`bandwidth_of`](Self::bandwidth_of) any number of bytes, for lower bounds.
     pub fn best_bandwidth(&self, peers: u32) -> f64 {
-        // Between points bytes over seconds are a power of the bytes, so that the best is at one.
+        // Between points seconds are a straight line, and bytes over it rise or fall all the way.
         let points = self.spec.transfers.iter().map(|&(bytes, _)| bytes as f64);
         let best = points.map(|bytes| self.bandwidth_of(peers, bytes)).fold(0.0, f64::max);
         if best > 0.0 { best } else { self.all_to_all_bandwidth(peers) }
@@ -132,9 +132,8 @@ pub(super) fn transfer_seconds(points: &[(u64, f64)], bytes: f64) -> Option<f64>
     }
     let Some(&(to, behind)) = points.get(after) else { return Some(in_proportion(last)) };
     let (from, before) = points[after - 1];
-    let (from, to) = ((from as f64).ln(), (to as f64).ln());
-    let way = (bytes.ln() - from) / (to - from);
-    Some((before.ln() + (behind.ln() - before.ln()) * way).exp())
+    let way = (bytes - from as f64) / (to - from) as f64;
+    Some(before + (behind - before) * way)
 }
 
 /// The part of the bandwidth that `points` leave an all-to-all with `peers` others.

@@ -54,9 +54,9 @@ pub struct LevelSpec {
     pub all_to_all: Vec<(u32, f64)>,
     /// Measured points `(bytes, seconds)`: how long, beyond the latency, a rank takes to send so
     /// many bytes to one other rank. They say what one bandwidth cannot: caches that a message fits
-    /// into, protocols that switch at a size. Between points the logarithm of the seconds is a
-    /// straight line over that of the bytes; before the first and behind the last, seconds are in
-    /// proportion to bytes. Without points they are so everywhere, as `bandwidth` says.
+    /// into, protocols that switch at a size. Between points seconds are a straight line over the
+    /// bytes; before the first and behind the last they are in proportion to bytes. Without points
+    /// they are so everywhere, as `bandwidth` says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<(u64, f64)>,
 }

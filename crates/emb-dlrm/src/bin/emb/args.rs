@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a DLRM or DLRM-DCNv2.
     Train(Box<TrainArgs>),
-    /// Start emb train on many ranks, a process each, and see them to their end.
+    /// Start emb train, or a measurement, on many ranks, a process each, and see them to their end.
     Launch(Box<LaunchArgs>),
     /// Evaluate a saved model: AUC, and normalized entropy (NE: 1 is guessing the base rate).
     Eval(EvalArgs),

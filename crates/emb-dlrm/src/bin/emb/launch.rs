@@ -73,6 +73,11 @@ pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
             voice.note(&line);
         }
     }
+    if plan.restarts.is_some() && plan.options.save_every.is_none() {
+        voice.note(
+            "without train --save-every N, a restart begins anew: nothing is saved before the end",
+        );
+    }
     let requests = Requests::listen()?;
     loop {
         match plan.launch.run(&requests, &voice)? {

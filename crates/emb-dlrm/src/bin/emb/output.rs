@@ -22,7 +22,8 @@ pub(crate) fn error(error: &emb_dlrm::Error) {
 /// Prints a line for a person to standard error.
 pub(crate) fn note(line: &str) {
     // A closed terminal is no reason to stop a run.
-    drop(writeln!(io::stderr().lock(), "{line}"));
+    // In one piece: processes of a run may share it.
+    drop(io::stderr().lock().write_all(format!("{line}\n").as_bytes()));
 }
 
 /// Prints text to standard output.

@@ -10,6 +10,7 @@ Examples:
     emb launch -n 8 --hosts a,b -- train --data day_*.gz
     emb launch -n 4 --restart -- train --data day_*.gz --save model --save-every 1000
     emb launch --transport nccl -- train --data day_*.gz
+    emb launch -n 4 -- doctor
 
 Standard output is that of rank 0; what else ranks print comes on standard error, with the rank in
 front. When a rank fails, the others have --timeout-to-end seconds to say what they saw, then all are
@@ -56,7 +57,7 @@ pub(crate) struct LaunchArgs {
     // Tests put programs there that fail in ways in which training does not.
     #[arg(long, value_name = "PATH", hide = true)]
     pub(crate) program: Option<PathBuf>,
-    /// What every rank runs: train and its options.
+    /// What every rank runs: train and its options; over MPI also doctor or calibrate.
     #[arg(last = true, required = true, value_name = "train ...")]
     pub(crate) command: Vec<String>,
 }

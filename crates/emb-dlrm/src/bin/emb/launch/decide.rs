@@ -4,7 +4,7 @@ use super::this_executable;
 use crate::args::{Cli, Command, LaunchArgs, LaunchTransport, TrainArgs};
 use clap::Parser;
 use emb_dlrm::config::{DeviceKind, Options};
-use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, mpirun};
+use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, has_mpi, mpirun};
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,8 @@ use std::time::Duration;
 /// What `emb launch` has decided to do.
 pub(super) struct Plan {
     pub(super) launch: Launch,
-    pub(super) train: TrainArgs,
+    /// Whether train prints JSON.
+    pub(super) json: bool,
     /// What was resolved of file and flags.
     pub(super) options: Options,
     pub(super) transport: LaunchTransport,
@@ -30,9 +31,14 @@ pub(super) struct Plan {
 pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
     let refuse = |what: String| Err(Error::Config(what));
     let train = train_args(&args.command)?;
-    let options = match &train.config {
-        Some(path) => train.options.clone().over(Options::from_file(path)?),
-        None => train.options.clone(),
+    let json = train.as_ref().is_some_and(|train| train.json);
+    let measures = train.is_none();
+    let options = match train {
+        Some(TrainArgs { config: Some(path), options, .. }) => {
+            options.over(Options::from_file(&path)?)
+        }
+        Some(train) => train.options,
+        None => Options::default(),
     };
     let asked = options.transport.map(|kind| kind.to_string());
     let gpu = options.device == Some(DeviceKind::Cuda);
@@ -53,41 +59,56 @@ pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
         }
     };
     let hosts = match (&args.hosts, &args.hostfile) {
-        (Some(text), _) => Some(Hosts::parse(text)?),
-        (None, Some(path)) => Some(Hosts::read(path)?),
+        (Some(text), _) => Some(Hosts::parse(text).map_err(usage)?),
+        (None, Some(path)) => Some(Hosts::read(path).map_err(usage)?),
         (None, None) => None,
     };
     let world = world(&args, transport, hosts.as_ref(), &options)?;
-    let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose()?;
-    let start = start(&args, transport, hosts, &options)?;
+    let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose().map_err(usage)?;
     if !(0.0..=1e6).contains(&args.timeout_to_end) {
         return refuse(format!("--timeout-to-end is {}, valid: 0 to 1e6", args.timeout_to_end));
+    }
+    if measures && (args.restart.is_some() || transport == LaunchTransport::Nccl) {
+        return refuse(format!(
+            "emb {} measures what MPI carries: --restart and --transport nccl are for emb train",
+            args.command[0]
+        ));
     }
     if args.restart.is_some() {
         refuse_restart(&options)?;
     }
+    let start = start(&args, transport, hosts, &options)?;
     let emb = this_executable()?;
     let program = args.program.as_ref().unwrap_or(&emb);
     let mut all = vec![program.clone().into_os_string()];
     all.extend(args.command.iter().map(OsString::from));
-    all.extend(additions(&options, transport, world).into_iter().map(OsString::from));
+    if !measures {
+        all.extend(additions(&options, transport, world).into_iter().map(OsString::from));
+    }
     let before = options.save.as_deref().and_then(manifest);
     let grace = Duration::from_secs_f64(args.timeout_to_end);
     let launch = Launch { emb, start, world, program: all, grace };
-    Ok(Plan { launch, train, options, transport, restarts: args.restart, before })
+    Ok(Plan { launch, json, options, transport, restarts: args.restart, before })
 }
 
-/// The command line of `emb train`, checked before anything starts.
-fn train_args(command: &[String]) -> Result<TrainArgs> {
+/// The command line of `emb train`, checked before anything starts; `None` for a command that takes the
+/// processes that are there for its ranks, without being told.
+fn train_args(command: &[String]) -> Result<Option<TrainArgs>> {
     let whole = std::iter::once("emb".to_owned()).chain(command.iter().cloned());
     match Cli::try_parse_from(whole) {
-        Ok(Cli { command: Command::Train(train) }) => Ok(*train),
+        Ok(Cli { command: Command::Train(train) }) => Ok(Some(*train)),
+        Ok(_) if ["doctor", "calibrate"].contains(&command[0].as_str()) => Ok(None),
         Ok(_) => Err(Error::Config(format!(
-            "emb launch starts emb train on many ranks; emb {} is for one process",
+            "emb launch starts train, doctor or calibrate on many ranks; emb {} is for one process",
             command[0]
         ))),
         Err(error) => error.exit(),
     }
+}
+
+/// What is said of a flag is a matter of the command line.
+fn usage(error: emb_dlrm::launch::Error) -> Error {
+    Error::Config(error.to_string())
 }
 
 /// How many ranks there are to be.
@@ -125,8 +146,11 @@ fn start(
 ) -> Result<Start> {
     let refuse = |what: &str| Err(Error::Config(what.into()));
     if transport == LaunchTransport::Mpi {
+        if args.program.is_none() {
+            has_mpi()?;
+        }
         let (path, arguments) = (args.mpirun.clone(), args.mpirun_arg.clone());
-        mpirun::find(path.as_deref())?;
+        mpirun::find(path.as_deref()).map_err(usage)?;
         return Ok(Start::MpiRun(MpiRun { path, arguments, hosts }));
     }
     if hosts.is_some() {

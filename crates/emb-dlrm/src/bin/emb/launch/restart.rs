@@ -14,7 +14,11 @@ impl Plan {
     pub(super) fn goes_on(&mut self, verdict: &Verdict, voice: &dyn Voice) -> Result<bool> {
         let Some(left) = self.restarts else { return Ok(false) };
         if verdict.lost.is_empty() {
-            voice.note("not starting again: it would fail again");
+            voice.note(if verdict.cause.is_of_a_peer() {
+                "not starting again: no process is known to be lost"
+            } else {
+                "not starting again: it would fail again"
+            });
             return Ok(false);
         }
         if left == 0 {
@@ -58,7 +62,7 @@ impl Plan {
         path.push(".restart.toml");
         output::write_file(Path::new(&path), &text)?;
         let mut line: Vec<OsString> = vec!["train".into(), "--config".into(), path];
-        if self.train.json {
+        if self.json {
             line.push("--json".into());
         }
         let world = self.options.world.map_or(1, |world| world as usize);

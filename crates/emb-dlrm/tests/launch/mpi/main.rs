@@ -1,0 +1,159 @@
+//! `emb launch` with training over MPI: one process a rank, killed and stopped.
+
+mod support;
+
+use emb_dlrm::checkpoint::Manifest;
+use support::{Folder, Launched, emb, rows};
+
+/// Samples of the data, and of a step.
+const SAMPLES: u64 = 6000;
+const BATCH: &str = "20";
+
+/// Small tables and layers, and a wait that is short enough for a test.
+const SMALL: &[&str] = &[
+    "--rows-per-table",
+    "50",
+    "--dim",
+    "4",
+    "--bottom",
+    "8",
+    "--top",
+    "8",
+    "--threads-per-rank",
+    "1",
+    "--batch-size",
+    BATCH,
+];
+
+fn launch<'a>(folder: &'a Folder, ranks: &str, own: &[&str], train: &[&str]) -> Launched<'a> {
+    let own = [&["-n", ranks, "--timeout-to-end", "1"][..], own].concat();
+    let data = folder.path("data");
+    let train = [SMALL, &["--timeout", "5", "--data", &data][..], train].concat();
+    Launched::start(folder, &own, &train)
+}
+
+/// The weights of a folder, by name, as checksums.
+fn weights(dir: &std::path::Path) -> Vec<(String, String)> {
+    let manifest = Manifest::read(dir).expect("a checkpoint");
+    manifest.tensors.into_iter().map(|tensor| (tensor.name, tensor.sha256)).collect()
+}
+
+/// Trains in one process with threads to `step` on four ranks, then on three to the end.
+fn planned_to_lose_one(folder: &Folder, step: u64, more: &[&str]) {
+    let (data, steps) = (folder.path("data"), step.to_string());
+    let (half, whole) = (folder.path("half"), folder.path("planned"));
+    let first = ["--world", "4", "--data", &data, "--steps", &steps, "--save", &half];
+    emb(&[&["train"], SMALL, &first[..], more].concat());
+    let then = ["train", "--world", "3", "--data", &data, "--load", &half, "--save", &whole];
+    emb(&[&then[..], &["--threads-per-rank", "1"]].concat());
+}
+
+#[test]
+fn u28_killing_one_of_four_processes_ends_on_three_as_if_that_had_been_planned() {
+    let folder = Folder::new("killed");
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    let save = ["--save", &model, "--save-every", "20", "--json"];
+    let run = launch(&folder, "4", &["--restart"], &save);
+    run.signal(run.rank_after(2, 20), "KILL");
+    let run = run.wait();
+    run.ended(0);
+    let said = run.note("launch: rank 2 (pid ");
+    assert!(said.contains("was killed by signal 9 (SIGKILL)"), "{said}");
+    let said = run.note("launch: rank 2 was lost in step ");
+    let words: Vec<&str> = said.split(' ').collect();
+    let lost: u64 = words[7].trim_end_matches(';').parse().expect("a step");
+    let from: u64 = words[15].parse().expect("a step");
+    assert!(said.ends_with("on 3 ranks"), "{said}");
+    assert!(from >= 20 && from.is_multiple_of(20) && from <= lost && lost < 300, "{said}");
+    // Every sample once, in all and in what is printed.
+    let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
+    assert_eq!((manifest.samples, manifest.step), (SAMPLES, 300));
+    let report: serde_json::Value = serde_json::from_str(run.out.trim()).expect("JSON");
+    assert_eq!(report["samples"], SAMPLES);
+    planned_to_lose_one(&folder, from, &[]);
+    assert_eq!(weights(&folder.0.join("model")), weights(&folder.0.join("planned")));
+}
+
+#[test]
+fn u28_a_stopped_process_is_named_by_the_others_and_left_out() {
+    let folder = Folder::new("stopped");
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    let save = ["--save", &model, "--save-every", "20", "--replicas", "2"];
+    let run = launch(&folder, "4", &["--restart"], &save);
+    run.signal(run.rank_after(1, 20), "STOP");
+    let run = run.wait();
+    run.ended(0);
+    let said = run.note("launch: rank 1 (pid ");
+    assert!(said.contains("came no further; the others gave up on it"), "{said}");
+    assert!(run.note("launch: rank 1 was lost").ends_with("on 3 ranks"), "{}", run.err);
+    assert!(run.err.contains("2 replicas do not divide 3 ranks: taking 1"), "{}", run.err);
+    // The others said whom they missed, in which collective.
+    for rank in ["[0] ", "[2] ", "[3] "] {
+        let error = format!("{rank}error: ");
+        let error = run.err.lines().find(|line| line.starts_with(&error));
+        assert!(error.is_some_and(|line| line.contains("rank 1")), "{}", run.err);
+    }
+    let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
+    assert_eq!(manifest.samples, SAMPLES);
+}
+
+#[test]
+fn a_bad_line_of_data_is_not_tried_again_and_its_exit_code_is_that_of_the_run() {
+    let folder = Folder::new("bad");
+    let text = rows(200) + "no row\n";
+    folder.file("data", &text);
+    let model = folder.path("model");
+    let save = ["--save", &model, "--save-every", "2"];
+    let run = launch(&folder, "3", &["--restart"], &save).wait();
+    run.ended(1);
+    assert!(run.err.contains("not starting again: it would fail again"), "{}", run.err);
+    assert!(run.err.contains("line 201"), "{}", run.err);
+    // The checkpoint before it is whole.
+    let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
+    assert_eq!(manifest.step, 10);
+}
+
+#[test]
+fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
+    let folder = Folder::new("hosts");
+    // What mpirun reaches other hosts by: it runs what it is told here.
+    let ssh = "while [ \"${1#-}\" != \"$1\" ]; do shift; done; shift; exec sh -c \"$*\"";
+    folder.program("ssh", ssh);
+    let again = "case \"$*\" in *restart.toml*) echo $OMPI_COMM_WORLD_RANK of \
+                 $OMPI_COMM_WORLD_SIZE; exit 0;; esac; touch $EMB_TEST_FOLDER/$OMPI_COMM_WORLD_RANK; \
+                 exec sleep 1000";
+    folder.program("program", again);
+    let (ssh, program, model) = (folder.path("ssh"), folder.path("program"), folder.path("model"));
+    let own = [
+        "--hosts", "127.0.0.2:2,127.0.0.3:2", "--transport", "mpi", "--restart", "--program",
+        &program, "--timeout-to-end", "1", "--mpirun-arg=--mca", "--mpirun-arg=plm_rsh_agent",
+        "--mpirun-arg", &ssh,
+    ];
+    let run = Launched::start(&folder, &own, &["--data", "synthetic", "--save", &model]);
+    folder.wait_for(&["0", "1", "2", "3"]);
+    // The second helper of mpirun, which is on the second host, and the keepers it started.
+    for pid in folder.helper_and_children(2) {
+        run.signal(pid, "KILL");
+    }
+    let run = run.wait();
+    run.ended(0);
+    assert!(run.note("launch: rank ").contains("is gone: the connection to its host broke"));
+    let said = "launch: ranks 2 and 3 were lost; there is no checkpoint yet: beginning anew on 2 ranks";
+    assert_eq!(run.note("launch: ranks"), said, "{}", run.err);
+    assert_eq!(run.out, "0 of 2\n");
+    folder.nobody_is_left();
+}
+
+#[test]
+fn nobody_is_left_behind_when_the_launcher_is_killed() {
+    let folder = Folder::new("orphans");
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    let run = launch(&folder, "3", &[], &["--save", &model, "--save-every", "20"]);
+    run.rank_after(0, 20);
+    run.signal(run.pid(), "KILL");
+    assert_eq!(run.wait().code, None);
+    folder.nobody_is_left();
+}
