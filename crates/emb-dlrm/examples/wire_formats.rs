@@ -88,10 +88,8 @@ fn compare(arguments: &Arguments) -> Result<String> {
     let mut line = |name: &str, of: &Outcome| {
         let (ne, percent, bytes) = (of.ne, percent(of), of.bytes);
         let part = 100.0 * bytes / exact.bytes;
-        let _ = writeln!(
-            text,
-            "{name:<11}  {ne:.6}  {percent:>+8.4} %  {bytes:>11.0}  {part:>5.1} %"
-        );
+        let _ =
+            writeln!(text, "{name:<11}  {ne:.6}  {percent:>+8.4} %  {bytes:>11.0}  {part:>5.1} %");
     };
     line("f32", &exact);
     line("f32, nudged", &nudged);
