@@ -29,6 +29,10 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
+    if let Err(error) = Command::new("mpirun").arg("--version").output() {
+        eprintln!("skipped: mpirun does not start: {error}");
+        return ExitCode::SUCCESS;
+    }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |case: &Case| only.as_ref().is_none_or(|only| case.name().contains(only));
     let cases: Vec<Case> = cases().into_iter().filter(wanted).collect();
