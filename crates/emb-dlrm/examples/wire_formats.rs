@@ -1,15 +1,15 @@
 //! What wire formats of rows and gradients do to a model, and to the bytes that ranks exchange.
 //!
 //! A planted teacher makes the labels of samples whose ids follow a Zipf law. Four ranks, the tables
-//! cut by rows, train on the same samples once in `f32`, once with the learning rates changed in their
-//! sixth digit, which shows how far rounding alone leads apart, and once in every format, rows and
+//! cut by rows, train on the same samples once in `f32`, once with the learning rates changed by a
+//! millionth, which shows how far rounding alone leads apart, and once in every format, rows and
 //! gradients alike. Sums of squares begin above 0 and learning rates end at 0: otherwise the first
 //! steps have the size of the rate whatever the gradient, and the nudge alone changes the normalized
 //! entropy by nearly 0.1 %.
 //!
 //! ```text
 //! cargo run --release -p emb-dlrm --example wire_formats
-//! cargo run --release -p emb-dlrm --example wire_formats -- --formats f16,bf16,int8 --steps 1000
+//! cargo run --release -p emb-dlrm --example wire_formats -- --steps 300
 //! ```
 //!
 //! It ends with an error where `f16`, `bf16` or `int8` is further from `f32` than `--limit`.
@@ -37,7 +37,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "FORMAT,...")]
     formats: Vec<Wire>,
     /// Steps
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     steps: u64,
     /// Samples of the global batch
     #[arg(long, value_name = "N", default_value_t = 2048)]

@@ -110,36 +110,23 @@ fn level<'a, C: Collective>(
 ) -> Result<LevelTimes> {
     let (world, rank) = (ranks.world(), ranks.rank());
     let whole = group(units);
-    let mut patterns = Vec::new();
-    for power in POWERS {
-        // Four sizes an octave, of which every second is fitted.
-        for quarters in 4..8 {
-            let each = quarters << (power - 2);
-            let pattern = Pattern::new(world, rank, each, &whole);
-            if pattern.bytes <= MOST_BYTES || patterns.len() < 8 {
-                patterns.push(pattern);
-            }
-        }
-    }
-    // The last size is one that the fit sees.
-    if patterns.len().is_multiple_of(2) {
-        patterns.pop();
-    }
-    let sizes = patterns.len();
+    let told = |done| progress(&format!("exchanges over the {name}"), done);
+    let sizes = sizes(ranks, &whole, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
+    let of_size = |&(each, _): &(usize, bool)| Pattern::new(world, rank, each, &whole);
+    let mut patterns: Vec<Pattern> = sizes.iter().map(of_size).collect();
     let mut size = 2;
     while size <= units {
         patterns.push(of_peers(world, rank, &group(size)));
         size = if size < units && size * 2 > units { units } else { size * 2 };
     }
-    let told = |done| progress(&format!("exchanges over the {name}"), done);
-    let seconds = run(ranks, &patterns, budget, &told)?;
+    let seconds = run(ranks, &patterns, budget.mul_f64(0.5), &|done| told(0.5 + 0.5 * done))?;
     let measured: Vec<(&Pattern, f64)> = patterns.iter().zip(seconds).collect();
-    let (points, parts) = measured.split_at(sizes);
+    let (points, parts) = measured.split_at(sizes.len());
     let peers = points.first().map_or(0, |(pattern, _)| pattern.peers as u32);
-    let point = |(number, (pattern, seconds)): (usize, &(&Pattern, f64))| Point {
+    let point = |((pattern, seconds), &(_, held_out)): (&(&Pattern, f64), &(usize, bool))| Point {
         bytes: pattern.bytes as u64,
         seconds: *seconds,
-        held_out: number % 2 == 1,
+        held_out,
     };
     let part = |(pattern, seconds): &(&Pattern, f64)| {
         (pattern.peers as u32, pattern.bytes as u64, *seconds)
@@ -147,9 +134,80 @@ fn level<'a, C: Collective>(
     Ok(LevelTimes {
         name: name.to_owned(),
         peers,
-        points: points.iter().enumerate().map(point).collect(),
+        points: points.iter().zip(&sizes).map(point).collect(),
         parts: parts.iter().map(part).collect(),
     })
+}
+
+/// Bytes for each peer, ascending, and whether they are held out: four sizes an octave, every second
+/// one held out, and where seconds jump between two that are fitted, more of those.
+fn sizes<C: Collective>(
+    ranks: &mut C,
+    talks: &Talks<'_>,
+    budget: Duration,
+    told: &dyn Fn(f64),
+) -> Result<Vec<(usize, bool)>> {
+    let (world, rank) = (ranks.world(), ranks.rank());
+    let mut sizes: Vec<(usize, bool)> = Vec::new();
+    for power in POWERS {
+        for quarters in 4..8 {
+            let each = quarters << (power - 2);
+            if Pattern::new(world, rank, each, talks).bytes <= MOST_BYTES || sizes.len() < 8 {
+                sizes.push((each, quarters % 2 == 1));
+            }
+        }
+    }
+    // The last size is one that the fit sees.
+    while sizes.last().is_some_and(|&(_, held_out)| held_out) {
+        sizes.pop();
+    }
+    let fitted = sizes.iter().filter(|&&(_, held_out)| !held_out).map(|&(each, _)| each);
+    let mut asked: Vec<usize> = fitted.collect();
+    let mut known: Vec<(usize, f64)> = Vec::new();
+    for search in 0..=SEARCHES {
+        let share = if search == 0 { 0.5 } else { 0.5 / SEARCHES as f64 };
+        let patterns: Vec<Pattern> =
+            asked.iter().map(|&each| Pattern::new(world, rank, each, talks)).collect();
+        let seconds = run(ranks, &patterns, budget.mul_f64(share), &|_| ())?;
+        told((search + 1) as f64 / (SEARCHES + 1) as f64);
+        if search > 0 {
+            sizes.extend(asked.iter().map(|&each| (each, false)));
+        }
+        known.extend(asked.into_iter().zip(seconds));
+        known.sort_by_key(|&(each, _)| each);
+        asked = inside_jumps(&known);
+        if asked.is_empty() {
+            break;
+        }
+    }
+    sizes.sort_unstable();
+    Ok(sizes)
+}
+
+/// How often a jump is looked for in a part of where it was: five times leave a tenth of it.
+const SEARCHES: usize = 5;
+
+/// Part of the way between two sizes at which a jump is looked for. A half would often be a size that
+/// is held out.
+const INSIDE: f64 = 0.4;
+
+/// Sizes between neighbours whose seconds differ by far more than those to both sides of them: where a
+/// protocol switches.
+fn inside_jumps(points: &[(usize, f64)]) -> Vec<usize> {
+    let slope = |a: (usize, f64), b: (usize, f64)| (b.1 - a.1) / (b.0 - a.0) as f64;
+    let mut inside = Vec::new();
+    for (at, pair) in points.windows(2).enumerate() {
+        let [(from, before), (to, behind)] = [pair[0], pair[1]];
+        let left = at.checked_sub(1).map_or(0.0, |left| slope(points[left], pair[0]));
+        let right = points.get(at + 2).map_or(0.0, |&right| slope(pair[1], right));
+        let expected = left.max(right).max(0.0) * (to - from) as f64;
+        let jumps = behind > 1.08 * before && behind - before > 3.0 * expected;
+        // Between neighbours so close nothing is held out.
+        if jumps && to - from > from / 32 + 8 {
+            inside.push(from + ((to - from) as f64 * INSIDE) as usize);
+        }
+    }
+    inside
 }
 
 /// Equally many bytes, among however many peers.
@@ -176,4 +234,20 @@ fn run<C: Collective>(
         Ok(())
     })?;
     Ok(sampler.undisturbed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inside_jumps;
+
+    #[test]
+    fn a_jump_is_looked_for_where_it_is() {
+        let line = |bytes: usize| (bytes, 1e-6 + bytes as f64 * 1e-10);
+        let mut points: Vec<(usize, f64)> = (4..20).map(|power| line(1 << power)).collect();
+        assert_eq!(inside_jumps(&points), [] as [usize; 0], "a line has no jumps");
+        for point in points.iter_mut().filter(|point| point.0 >= 4096) {
+            point.1 += 3e-6;
+        }
+        assert_eq!(inside_jumps(&points), [2048 + 819]);
+    }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// A checkpoint that can't be read, or that options made which give other weights: the first of
 /// them, by name, with both values.
 pub fn to_resume(config: &Config) -> Result<Option<Manifest>> {
-    let Some(dir) = config.save.as_deref().filter(|_| config.resume) else { return Ok(None) };
+    let Some(dir) = config.resume.as_deref() else { return Ok(None) };
     if !dir.join("manifest.json").exists() {
         return Ok(None);
     }

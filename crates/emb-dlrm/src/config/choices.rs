@@ -67,7 +67,7 @@ pub fn of_ranks(config: &Config) -> Vec<Choice> {
     let either = [
         ("save", config.save.is_some()),
         ("load", config.load.is_some()),
-        ("resume", config.resume),
+        ("resume", config.resume.is_some()),
         ("timeline", config.timeline.is_some()),
         ("check-replicas", config.check_replicas),
         ("eval", !config.eval.is_empty()),

@@ -12,6 +12,7 @@ use crate::config::{Config, Origin};
 use crate::data::files::expand;
 use crate::{Error, Result};
 use emb_comm::Collective;
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -175,7 +176,7 @@ fn sentence(section: &str, groups: &[(String, Vec<usize>)], hosts: &[String]) ->
                 words = words.split_once(' ').map_or(words, |(_, value)| value);
             }
         }
-        text.push_str(&format!("{} {verb} {words}", names(ranks, hosts)));
+        let _ = write!(text, "{} {verb} {words}", names(ranks, hosts));
     }
     text
 }

@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,9 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("emb-job-{}-{name}", std::process::id()));
-        drop(std::fs::remove_dir_all(&path));
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("emb-job-{process}-{count}-{name}"));
         std::fs::create_dir_all(&path).expect("a folder");
         Self(path)
     }
@@ -160,8 +162,15 @@ impl Job {
         };
         let said = self.said();
         let status = status.unwrap_or_else(|| panic!("the job hangs after {limit:?}: {said}"));
-        let left = (0..WORLD).filter_map(|rank| self.process(rank));
-        let left: Vec<String> = left.filter(|process| runs(process)).collect();
+        let left = || -> Vec<String> {
+            (0..WORLD).filter_map(|rank| self.process(rank)).filter(|one| runs(one)).collect()
+        };
+        // A process that was killed may take a moment to end.
+        let over = Instant::now();
+        while !left().is_empty() && over.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let left = left();
         assert!(left.is_empty(), "processes {left:?} are left: {said}");
         assert!(!said.contains("panicked at"), "{said}");
         Ended { succeeded: status.success(), said }

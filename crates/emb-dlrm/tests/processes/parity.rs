@@ -71,14 +71,14 @@ fn u26_fewer_rows_than_ranks_and_a_short_last_batch() {
 #[test]
 fn rank_0_alone_speaks_for_all() {
     let folder = Folder::new();
-    let data = folder.file("data.tsv", &rows(200));
+    let data = folder.file("data.tsv", &rows(210));
     let (file, dir) = (folder.path("timeline.json"), folder.path("saved"));
     let base = with(&small(), &format!("--data {data} --batch-size 20 --plan row-wise"));
     let speaks = with(&base, &format!("--timeline {file} --health 4 --save {dir} --save-every 5"));
     let run = mpirun(&[(3, speaks)]);
     let report = run.report();
     let errors = run.errors();
-    assert_eq!(errors.matches("saved: ").count(), 2, "{errors}");
+    assert_eq!(errors.matches("saved: ").count(), 3, "{errors}");
     assert_eq!(errors.matches("transport   mpi").count(), 1, "{errors}");
     // Every rank's figures are in what rank 0 says, and its spans in the file.
     assert!(report["health"]["step"].as_u64() == Some(8), "{report}");
