@@ -11,6 +11,12 @@ const POWERS: std::ops::RangeInclusive<u32> = 6..=22;
 /// Most bytes that a rank sends: buffers of ranks on one host are in memory together.
 const MOST_BYTES: usize = 16 << 20;
 
+/// What the largest messages have at least.
+const LEAST_BYTES: usize = 64 << 10;
+
+/// Seconds of a level that the largest messages need; with less time messages are smaller.
+const ENOUGH_SECONDS: f64 = 2.0;
+
 /// Bytes for all peers together where numbers of peers are compared.
 const BYTES_OF_PEERS: usize = 4 << 20;
 
@@ -111,12 +117,14 @@ fn level<'a, C: Collective>(
     let (world, rank) = (ranks.world(), ranks.rank());
     let whole = group(units);
     let told = |done| progress(&format!("exchanges over the {name}"), done);
-    let sizes = sizes(ranks, &whole, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
+    let enough = (budget.as_secs_f64() / ENOUGH_SECONDS).min(1.0);
+    let most = ((MOST_BYTES as f64 * enough) as usize).max(LEAST_BYTES);
+    let sizes = sizes(ranks, &whole, most, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
     let of_size = |&(each, _): &(usize, bool)| Pattern::new(world, rank, each, &whole);
     let mut patterns: Vec<Pattern> = sizes.iter().map(of_size).collect();
     let mut size = 2;
     while size <= units {
-        patterns.push(of_peers(world, rank, &group(size)));
+        patterns.push(of_peers(world, rank, most, &group(size)));
         size = if size < units && size * 2 > units { units } else { size * 2 };
     }
     let seconds = run(ranks, &patterns, budget.mul_f64(0.5), &|done| told(0.5 + 0.5 * done))?;
@@ -144,6 +152,7 @@ fn level<'a, C: Collective>(
 fn sizes<C: Collective>(
     ranks: &mut C,
     talks: &Talks<'_>,
+    most: usize,
     budget: Duration,
     told: &dyn Fn(f64),
 ) -> Result<Vec<(usize, bool)>> {
@@ -152,7 +161,7 @@ fn sizes<C: Collective>(
     for power in POWERS {
         for quarters in 4..8 {
             let each = quarters << (power - 2);
-            if Pattern::new(world, rank, each, talks).bytes <= MOST_BYTES || sizes.len() < 8 {
+            if Pattern::new(world, rank, each, talks).bytes <= most || sizes.len() < 8 {
                 sizes.push((each, quarters % 2 == 1));
             }
         }
@@ -224,9 +233,9 @@ fn jumps(points: &[(usize, f64)]) -> Vec<[usize; 3]> {
 }
 
 /// Equally many bytes, among however many peers.
-fn of_peers(world: usize, rank: usize, talks: &Talks<'_>) -> Pattern {
+fn of_peers(world: usize, rank: usize, most: usize, talks: &Talks<'_>) -> Pattern {
     let peers = Pattern::new(world, rank, 1, talks).peers.max(1);
-    Pattern::new(world, rank, BYTES_OF_PEERS / peers, talks)
+    Pattern::new(world, rank, BYTES_OF_PEERS.min(most) / peers, talks)
 }
 
 /// What each pattern takes.
