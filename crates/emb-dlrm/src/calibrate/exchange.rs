@@ -11,6 +11,12 @@ const POWERS: std::ops::RangeInclusive<u32> = 6..=22;
 /// Most bytes that a rank sends: buffers of ranks on one host are in memory together.
 const MOST_BYTES: usize = 16 << 20;
 
+/// What the largest messages have at least.
+const LEAST_BYTES: usize = 64 << 10;
+
+/// Seconds of a level that the largest messages need; with less time messages are smaller.
+const ENOUGH_SECONDS: f64 = 2.0;
+
 /// Bytes for all peers together where numbers of peers are compared.
 const BYTES_OF_PEERS: usize = 4 << 20;
 
@@ -110,36 +116,25 @@ fn level<'a, C: Collective>(
 ) -> Result<LevelTimes> {
     let (world, rank) = (ranks.world(), ranks.rank());
     let whole = group(units);
-    let mut patterns = Vec::new();
-    for power in POWERS {
-        // Four sizes an octave, of which every second is fitted.
-        for quarters in 4..8 {
-            let each = quarters << (power - 2);
-            let pattern = Pattern::new(world, rank, each, &whole);
-            if pattern.bytes <= MOST_BYTES || patterns.len() < 8 {
-                patterns.push(pattern);
-            }
-        }
-    }
-    // The last size is one that the fit sees.
-    if patterns.len().is_multiple_of(2) {
-        patterns.pop();
-    }
-    let sizes = patterns.len();
+    let told = |done| progress(&format!("exchanges over the {name}"), done);
+    let enough = (budget.as_secs_f64() / ENOUGH_SECONDS).min(1.0);
+    let most = ((MOST_BYTES as f64 * enough) as usize).max(LEAST_BYTES);
+    let sizes = sizes(ranks, &whole, most, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
+    let of_size = |&(each, _): &(usize, bool)| Pattern::new(world, rank, each, &whole);
+    let mut patterns: Vec<Pattern> = sizes.iter().map(of_size).collect();
     let mut size = 2;
     while size <= units {
-        patterns.push(of_peers(world, rank, &group(size)));
+        patterns.push(of_peers(world, rank, most, &group(size)));
         size = if size < units && size * 2 > units { units } else { size * 2 };
     }
-    let told = |done| progress(&format!("exchanges over the {name}"), done);
-    let seconds = run(ranks, &patterns, budget, &told)?;
+    let seconds = run(ranks, &patterns, budget.mul_f64(0.5), &|done| told(0.5 + 0.5 * done))?;
     let measured: Vec<(&Pattern, f64)> = patterns.iter().zip(seconds).collect();
-    let (points, parts) = measured.split_at(sizes);
+    let (points, parts) = measured.split_at(sizes.len());
     let peers = points.first().map_or(0, |(pattern, _)| pattern.peers as u32);
-    let point = |(number, (pattern, seconds)): (usize, &(&Pattern, f64))| Point {
+    let point = |((pattern, seconds), &(_, held_out)): (&(&Pattern, f64), &(usize, bool))| Point {
         bytes: pattern.bytes as u64,
         seconds: *seconds,
-        held_out: number % 2 == 1,
+        held_out,
     };
     let part = |(pattern, seconds): &(&Pattern, f64)| {
         (pattern.peers as u32, pattern.bytes as u64, *seconds)
@@ -147,15 +142,100 @@ fn level<'a, C: Collective>(
     Ok(LevelTimes {
         name: name.to_owned(),
         peers,
-        points: points.iter().enumerate().map(point).collect(),
+        points: points.iter().zip(&sizes).map(point).collect(),
         parts: parts.iter().map(part).collect(),
     })
 }
 
+/// Bytes for each peer, ascending, and whether they are held out: four sizes an octave, every second
+/// one held out, and where seconds jump between two that are fitted, more of those.
+fn sizes<C: Collective>(
+    ranks: &mut C,
+    talks: &Talks<'_>,
+    most: usize,
+    budget: Duration,
+    told: &dyn Fn(f64),
+) -> Result<Vec<(usize, bool)>> {
+    let (world, rank) = (ranks.world(), ranks.rank());
+    let mut sizes: Vec<(usize, bool)> = Vec::new();
+    for power in POWERS {
+        for quarters in 4..8 {
+            let each = quarters << (power - 2);
+            if Pattern::new(world, rank, each, talks).bytes <= most || sizes.len() < 8 {
+                sizes.push((each, quarters % 2 == 1));
+            }
+        }
+    }
+    // The last size is one that the fit sees.
+    while sizes.last().is_some_and(|&(_, held_out)| held_out) {
+        sizes.pop();
+    }
+    let fitted = sizes.iter().filter(|&&(_, held_out)| !held_out).map(|&(each, _)| each);
+    let mut known = times(ranks, fitted.collect(), talks, budget.mul_f64(0.5))?;
+    let share = budget.mul_f64(0.5 / SEARCHES as f64);
+    for search in 1..=SEARCHES {
+        told(search as f64 / (SEARCHES + 1) as f64);
+        let jumps = jumps(&known);
+        if jumps.is_empty() {
+            break;
+        }
+        sizes.extend(jumps.iter().map(|jump| (jump[1], false)));
+        // Both ends once more: what is measured at another time is no comparison.
+        let again = times(ranks, jumps.into_iter().flatten().collect(), talks, share)?;
+        known.retain(|&(each, _)| again.iter().all(|&(other, _)| other != each));
+        known.extend(again);
+        known.sort_by_key(|&(each, _)| each);
+    }
+    sizes.sort_unstable();
+    Ok(sizes)
+}
+
+/// Seconds of sizes, ascending, each once.
+fn times<C: Collective>(
+    ranks: &mut C,
+    mut sizes: Vec<usize>,
+    talks: &Talks<'_>,
+    budget: Duration,
+) -> Result<Vec<(usize, f64)>> {
+    let (world, rank) = (ranks.world(), ranks.rank());
+    sizes.sort_unstable();
+    sizes.dedup();
+    let patterns: Vec<Pattern> =
+        sizes.iter().map(|&each| Pattern::new(world, rank, each, talks)).collect();
+    let seconds = run(ranks, &patterns, budget, &|_| ())?;
+    Ok(sizes.into_iter().zip(seconds).collect())
+}
+
+/// How often a jump is looked for in a part of where it was: five times leave a tenth of it.
+const SEARCHES: usize = 5;
+
+/// Part of the way between two sizes at which a jump is looked for. A half would often be a size that
+/// is held out.
+const INSIDE: f64 = 0.4;
+
+/// Neighbours whose seconds differ by far more than those to both sides of them, where a protocol
+/// switches, and a size between them.
+fn jumps(points: &[(usize, f64)]) -> Vec<[usize; 3]> {
+    let slope = |a: (usize, f64), b: (usize, f64)| (b.1 - a.1) / (b.0 - a.0) as f64;
+    let mut inside = Vec::new();
+    for (at, pair) in points.windows(2).enumerate() {
+        let [(from, before), (to, behind)] = [pair[0], pair[1]];
+        let left = at.checked_sub(1).map_or(0.0, |left| slope(points[left], pair[0]));
+        let right = points.get(at + 2).map_or(0.0, |&right| slope(pair[1], right));
+        let expected = left.max(right).max(0.0) * (to - from) as f64;
+        let jumps = behind > 1.08 * before && behind - before > 3.0 * expected;
+        // Between neighbours so close nothing is held out.
+        if jumps && to - from > from / 32 + 8 {
+            inside.push([from, from + ((to - from) as f64 * INSIDE) as usize, to]);
+        }
+    }
+    inside
+}
+
 /// Equally many bytes, among however many peers.
-fn of_peers(world: usize, rank: usize, talks: &Talks<'_>) -> Pattern {
+fn of_peers(world: usize, rank: usize, most: usize, talks: &Talks<'_>) -> Pattern {
     let peers = Pattern::new(world, rank, 1, talks).peers.max(1);
-    Pattern::new(world, rank, BYTES_OF_PEERS / peers, talks)
+    Pattern::new(world, rank, BYTES_OF_PEERS.min(most) / peers, talks)
 }
 
 /// What each pattern takes.
@@ -177,3 +257,6 @@ fn run<C: Collective>(
     })?;
     Ok(sampler.undisturbed())
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,10 @@ impl Voice for Terminal {
         drop(io::stderr().lock().write_all(&whole));
     }
 
+    fn aside(&self, line: &str) {
+        output::note(line);
+    }
+
     fn note(&self, line: &str) {
         output::note(&format!("launch: {line}"));
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that is waited for.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// The variable by which processes of a test are known.
 const MARK: &str = "EMB_TEST_FOLDER";
 
@@ -99,6 +99,12 @@ fn until<T>(ready: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// Sends a signal.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+    assert!(sent.expect("a shell").success());
+}
+
 /// A launcher that runs.
 pub(crate) struct Launched<'a> {
     child: Child,
@@ -116,11 +122,6 @@ impl<'a> Launched<'a> {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    pub(crate) fn signal(&self, pid: u32, name: &str) {
-        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
-        assert!(sent.expect("a shell").success());
     }
 
     /// The process of a rank, once the training has saved step `step`. The rank is that which has a

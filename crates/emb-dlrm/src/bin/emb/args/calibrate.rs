@@ -15,7 +15,7 @@ Every second size is held out of the fit, and the largest error of those is prin
 can be trusted with.";
 
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(allow_negative_numbers = true, after_long_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
     /// File to write the topology to, for emb plan and emb simulate.
     #[arg(long, value_name = "FILE.toml")]
@@ -23,7 +23,7 @@ pub(crate) struct CalibrateArgs {
     /// Ranks, threads of this process; under mpirun (a build with mpi) its processes are the ranks [default: usable cores, 2 to 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256), conflicts_with = "from")]
     pub(crate) world: Option<u32>,
-    /// Output of all_reduce_perf, alltoall_perf or sendrecv_perf of nccl-tests, instead of measuring; once for each file.
+    /// Output of a program of nccl-tests (all-reduce, all-to-all or send and receive), instead of measuring; once for each file.
     #[arg(long, value_name = "FILE", requires = "like")]
     pub(crate) from: Vec<PathBuf>,
     /// With --from: a preset (dgx-h100, dgx-a100, cpu) or topology file whose memory and compute rates are taken over.
