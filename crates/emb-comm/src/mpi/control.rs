@@ -249,7 +249,7 @@ impl Control {
     /// little until all others have said what they had to say, because the launcher ends the job
     /// as soon as one of them has gone; and the rank that failed goes first, because the launcher
     /// ends with its code.
-    pub(super) fn end(&self, in_use: bool) {
+    pub(super) fn end(&self) {
         /// How long a process that failed waits for others to have seen the failure and ended.
         const GRACE: Duration = Duration::from_millis(1500);
         /// How far ahead of the others the rank that failed goes. Launchers look for ended
@@ -257,7 +257,7 @@ impl Control {
         const AHEAD: Duration = Duration::from_millis(100);
         self.tell();
         self.to_others(&mut [kind::ENDS, 0, self.world.step(self.me)]);
-        let began = Instant::now();
+        let mut failed_since = None;
         let mut pause = Duration::from_micros(20);
         loop {
             if self.look().is_err() {
@@ -266,23 +266,21 @@ impl Control {
             let heard = lock(&self.heard);
             let all = (0..self.size).all(|rank| rank == self.me || heard.ended[rank].is_some());
             drop(heard);
-            let failed = self.world.has_failed();
-            if all && !failed {
-                break;
-            }
-            if all || ((failed || in_use) && began.elapsed() > GRACE) {
-                // The library is left as it is: its own end would wait for all.
-                let to_blame =
-                    self.world.failure().is_some_and(|failure| failure.ranks().contains(&self.me));
-                if failed && !to_blame {
-                    std::thread::sleep(AHEAD);
+            if let Some(failure) = self.world.failure() {
+                let since = failed_since.get_or_insert_with(Instant::now);
+                if all || since.elapsed() > GRACE {
+                    if !failure.ranks().contains(&self.me) {
+                        std::thread::sleep(AHEAD);
+                    }
+                    // The library is left as it is: its own end would wait for all.
+                    return;
                 }
-                return;
+            } else if all {
+                return calls::finalize();
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
         }
-        calls::finalize();
     }
 }
 

@@ -215,8 +215,7 @@ extern "C" fn end() {
     let end = || {
         let last = lock(&LAST).take();
         if let Some(control) = last {
-            let in_use = Arc::strong_count(&control) > 1;
-            control.end(in_use);
+            control.end();
         }
     };
     // A panic must not leave a function that C calls; there is nobody left to tell.

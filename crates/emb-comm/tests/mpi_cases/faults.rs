@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_mins(1);
 /// For ranks that find out by waiting.
 const SHORT: Duration = Duration::from_secs(1);
-/// What a job may take that fails at once: launcher, start, and a second and a half of grace.
-const SOON: Duration = Duration::from_secs(5);
+/// What a job may take that fails at once or after a second: launcher, start, grace, and slack for a
+/// machine that is busy.
+const SOON: Duration = Duration::from_secs(15);
 
 pub(super) fn cases() -> Vec<Case> {
     let case = |name, rank, says| Case {
@@ -34,6 +35,9 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         case("u28_a_rank_that_gives_up_is_told_to_all", gives_up, |_, text| {
             each_says(&[0, 1, 3], text, &["rank 2 gave up in step 5: the disk is full"])
+        }),
+        case("u28_a_rank_that_ended_well_before_waits_for_the_others", ends_in_time, |_, text| {
+            each_says(&[0, 1, 3], text, &["rank 3 gave up in step 5: too late"])
         }),
         case("u28_a_rank_that_ends_early_is_named", ends_early, |_, text| {
             let said = ["rank 2 ended in step 5, without taking part in all_reduce of step 5"];
@@ -62,6 +66,12 @@ pub(super) fn cases() -> Vec<Case> {
             let said = ["rank 2 gave up in step 5: not here"];
             each_says(&[0, 1, 3], text, &said)
         }),
+        exit_code(
+            1,
+            case("u28_a_failure_amid_large_transfers_ends_them", amid, |_, text| {
+                each_says(&[0, 1, 2, 3], text, &["rank 2 gave up in step 0: enough"])
+            }),
+        ),
         case("a_rank_that_never_starts_is_missed", never_starts, |_, text| {
             let missed = text.contains("within 1s") && text.contains("says: ");
             (!missed).then(|| "nobody misses it".to_owned())
@@ -145,6 +155,28 @@ fn ends_early() -> ExitCode {
     otherwise(LONG, |_| Some(ExitCode::SUCCESS))
 }
 
+/// Rank 2 takes its part in all there is and ends; the others fail, one by one, long after.
+fn ends_in_time() -> ExitCode {
+    let mut rank = start(&options(LONG));
+    let me = rank.rank();
+    let mut run = || {
+        let rest = rank.subgroup(&[0, 1, 3])?;
+        rank.set_step(5);
+        rank.barrier()?;
+        let Some(mut rest) = rest else { return Ok(()) };
+        std::thread::sleep(Duration::from_secs(2));
+        if me == 3 {
+            rest.abort("too late");
+        }
+        let outcome = sum(&mut rest);
+        std::thread::sleep(Duration::from_millis(300 * me as u64));
+        outcome
+    };
+    let outcome = run();
+    drop(rank);
+    said(me, outcome)
+}
+
 fn exits() -> ExitCode {
     otherwise(LONG, |_| std::process::exit(3))
 }
@@ -209,6 +241,31 @@ fn fail_together() -> ExitCode {
         assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
         assert!(odd.failure().is_some() && copy.failure() == odd.failure());
         beside
+    };
+    let outcome = run();
+    drop(rank);
+    said(me, outcome)
+}
+
+/// A thread of rank 2 gives up while all ranks exchange megabytes.
+fn amid() -> ExitCode {
+    let mut rank = start(&options(LONG));
+    let me = rank.rank();
+    let mut run = || {
+        let copy = rank.duplicate()?;
+        let mut values = vec![1.0f32; 1 << 20];
+        rank.barrier()?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                if me == 2 {
+                    copy.abort("enough");
+                }
+            });
+            loop {
+                rank.all_reduce(&mut values)?;
+            }
+        })
     };
     let outcome = run();
     drop(rank);

@@ -15,7 +15,7 @@ use std::path::Path;
 /// A checkpoint that can't be read, or that options made which give other weights: the first of
 /// them, by name, with both values.
 pub fn to_resume(config: &Config) -> Result<Option<Manifest>> {
-    let Some(dir) = config.save.as_deref().filter(|_| config.resume) else { return Ok(None) };
+    let Some(dir) = config.resume.as_deref() else { return Ok(None) };
     if !dir.join("manifest.json").exists() {
         return Ok(None);
     }
@@ -47,7 +47,7 @@ fn refuse_other(dir: &Path, saved: &Options, config: &Config) -> Result<()> {
     let (then, now) = (choices::of_model(&then), choices::of_model(&now));
     for other in &now {
         match then.iter().find(|choice| choice.name == other.name) {
-            Some(choice) if choice.words == other.words => {}
+            Some(choice) if choice.value == other.value => {}
             Some(choice) => return refuse(&choice.words, &other.words),
             None => return refuse(&format!("no {}", other.name), &other.words),
         }

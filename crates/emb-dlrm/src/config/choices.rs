@@ -17,6 +17,8 @@ pub struct Choice {
     pub name: String,
     /// The decision, with the flag that makes it where there is one: `--batch-size 128`.
     pub words: String,
+    /// What is compared: equal where two ways of saying it mean the same.
+    pub value: String,
 }
 
 /// Those that decide the weights after a number of steps in one process: the model, tables, rules,
@@ -65,7 +67,7 @@ pub fn of_ranks(config: &Config) -> Vec<Choice> {
     let either = [
         ("save", config.save.is_some()),
         ("load", config.load.is_some()),
-        ("resume", config.resume),
+        ("resume", config.resume.is_some()),
         ("timeline", config.timeline.is_some()),
         ("check-replicas", config.check_replicas),
         ("eval", !config.eval.is_empty()),
@@ -85,6 +87,11 @@ fn plan(config: &Config, ranks: &Ranks, all: &mut Choices) {
     all.flag("plan", "world", ranks.world());
     all.words("plan", "node", format!("{} ranks a node", ranks.ranks_per_node));
     all.words("wire", "id-wire", format!("--id-wire {:?}", ranks.id_wire).to_lowercase());
+    match config.options.wire {
+        Some(wire) => all.words("wire", "wire", format!("--wire {wire}")),
+        None => all.words("wire", "wire", "no --wire".to_owned()),
+    }
+    all.means(format!("{:?}", ranks.wires));
     let digest = digest(&(ranks.plan.node_ranks(), ranks.plan.placed()));
     // The flags that made it say more to a person than the digest, and less to a program.
     let options = &config.options;
@@ -100,8 +107,10 @@ fn plan(config: &Config, ranks: &Ranks, all: &mut Choices) {
     say("layout", options.layout.map(|layout| layout.to_string()));
     say("sync", options.sync.map(|sync| sync.to_string()));
     say("sync-every", options.sync_every.map(|every| every.to_string()));
+    say("replica-scaling", options.replica_scaling.map(|scaling| scaling.to_string()));
     let _ = write!(words, "(plan {digest:08x})");
     all.words("plan", "plan", words);
+    all.means(digest.to_string());
 }
 
 fn shape(config: &Config, all: &mut Choices) {
@@ -124,9 +133,12 @@ fn shape(config: &Config, all: &mut Choices) {
 
 fn table(plan: &TablePlan) -> String {
     let TablePlan { spec, buckets, lr } = plan;
+    // What replicas ask of the rule is of the plan.
+    let rule = spec.optimizer.to_string();
+    let rule = rule.split(" replica=").next().unwrap_or(&rule);
     format!(
-        "table {:?} of {buckets} rows, dim {}, {:?}, {:?}, {:?}, {}, lr {lr}",
-        spec.name, spec.dim, spec.dtype, spec.rounding, spec.init, spec.optimizer
+        "table {:?} of {buckets} rows, dim {}, {:?}, {:?}, {:?}, {rule}, lr {lr}",
+        spec.name, spec.dim, spec.dtype, spec.rounding, spec.init
     )
     .to_lowercase()
 }
@@ -152,7 +164,15 @@ struct Choices(Vec<Choice>);
 
 impl Choices {
     fn words(&mut self, section: &'static str, name: &str, words: String) {
-        self.0.push(Choice { section, name: name.to_owned(), words });
+        let (name, value) = (name.to_owned(), words.clone());
+        self.0.push(Choice { section, name, words, value });
+    }
+
+    /// What the last choice comes to, however it was said.
+    fn means(&mut self, value: String) {
+        if let Some(choice) = self.0.last_mut() {
+            choice.value = value;
+        }
     }
 
     fn flag(&mut self, section: &'static str, name: &str, value: impl Display) {

@@ -90,8 +90,8 @@ pub struct Config {
     pub save: Option<PathBuf>,
     /// Save there every so many steps too.
     pub save_every: Option<u64>,
-    /// Whether to go on from the checkpoint there, if there is one.
-    pub resume: bool,
+    /// That folder, where the run is to go on from the checkpoint there, if there is one.
+    pub resume: Option<PathBuf>,
     /// Where to go on from.
     pub load: Option<PathBuf>,
 }
@@ -148,7 +148,7 @@ impl Config {
             eval_every: options.eval_every,
             save: options.save.clone(),
             save_every: options.save_every,
-            resume: options.resume.unwrap_or(false),
+            resume: options.save.clone().filter(|_| options.resume == Some(true)),
             load: options.load.clone(),
             options,
         })

@@ -54,8 +54,8 @@ pub(crate) trait Work {
 pub(crate) fn with_machine<W: Work>(config: &Config, peers: Peers, work: W) -> Result<W::Output> {
     let processor = Processor { threads: config.threads };
     match (peers.link, config.device.kind, config.device.transport) {
-        (Link::Mpi(world), DeviceKind::Cuda, _) => gpus::with_mpi(config, world, work),
-        (Link::Mpi(world), ..) => mpi::with_mpi(world, processor, work),
+        (Link::Mpi(world), DeviceKind::Cuda, _) => gpus::with_mpi(config, *world, work),
+        (Link::Mpi(world), ..) => mpi::with_mpi(*world, processor, work),
         (Link::Nccl(met), ..) => nccl::with_processes(config, met, work),
         (Link::None, _, TransportKind::Mpi) => Err(Error::Config(
             "--transport mpi: the ranks are processes, and this one has not joined the others: see \

@@ -1,7 +1,7 @@
 //! Processes that will meet by NCCL, one GPU each: [`Met`].
 
-use crate::Result;
 use crate::launch::{Name, Place, Point, environment, meet, meeting_name};
+use crate::{Error, Result};
 use emb_comm::UniqueId;
 use std::time::Duration;
 
@@ -30,9 +30,18 @@ impl Met {
         let met = meet(&at, &name, &id, timeout)?;
         let said = format!("rank 0 brought {} bytes", met.blob.len());
         let id = met.blob.try_into().map_err(|_| crate::launch::Error::Meeting(said))?;
-        let hosts = met.hosts;
-        let before = hosts[..rank].iter().filter(|&host| *host == hosts[rank]).count();
-        Ok(Self { rank, local_rank: place.local_rank.unwrap_or(before), hosts, id })
+        let here = Self::of(rank, met.hosts, id)?;
+        Ok(Self { local_rank: place.local_rank.unwrap_or(here.local_rank), ..here })
+    }
+
+    /// One that met the others by other means.
+    pub(super) fn of(rank: usize, hosts: Vec<String>, id: [u8; 128]) -> Result<Self> {
+        if rank >= hosts.len() {
+            let world = hosts.len();
+            return Err(Error::Config(format!("there is no rank {rank} in a world of {world}")));
+        }
+        let local_rank = hosts[..rank].iter().filter(|&host| *host == hosts[rank]).count();
+        Ok(Self { rank, local_rank, hosts, id })
     }
 
     /// This rank.

@@ -40,8 +40,8 @@ mod threads;
 pub(crate) use cuda::count;
 #[cfg(feature = "data")]
 pub(crate) use machine::{Machine, Work, with_machine};
-#[cfg(feature = "data")]
-pub(crate) use mpi::find as find_mpi;
 pub(crate) use nccl::find as find_nccl;
 #[cfg(feature = "data")]
 pub use peers::Peers;
+#[cfg(feature = "data")]
+pub(crate) use peers::find_mpi;

@@ -32,6 +32,14 @@ impl Met {
         Err(Error::NotBuilt("nccl"))
     }
 
+    /// One that met the others by other means.
+    ///
+    /// # Errors
+    /// Always: this build has no NCCL.
+    pub(super) fn of(_rank: usize, _hosts: Vec<String>, _id: [u8; 128]) -> Result<Self> {
+        Err(Error::NotBuilt("nccl"))
+    }
+
     /// This rank.
     pub(super) fn rank(&self) -> usize {
         match *self {}

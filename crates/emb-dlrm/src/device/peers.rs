@@ -35,7 +35,7 @@ pub(super) enum Link {
     /// There are none: ranks, if any, are threads.
     #[default]
     None,
-    Mpi(Joined),
+    Mpi(Box<Joined>),
     Nccl(Met),
 }
 
@@ -66,15 +66,15 @@ impl Peers {
             && options.world.unwrap_or(1) == 1
         {
             // The only process has nobody to carry to.
-            mpi::find()?;
-            options.transport = None;
+            find_mpi()?;
+            (options.transport, options.timeout) = (None, None);
         }
         let link = match (options.transport.unwrap_or(TransportKind::Local), place) {
             (TransportKind::Local, Some(place)) => return Err(apart(&place, "--transport local")),
             (TransportKind::Local | TransportKind::Nccl, None) => Link::None,
             (TransportKind::Nccl, Some(place)) => Link::Nccl(Met::meet(&place, wait)?),
             (TransportKind::Mpi, None) => {
-                mpi::find()?;
+                find_mpi()?;
                 return Err(Error::Config(
                     "--transport mpi: nobody started this process together with others: run \
                      mpirun -n 4 emb train ..., or emb launch -n 4 -- train ..."
@@ -86,9 +86,28 @@ impl Peers {
                 let node = nodes.map(|nodes| (place.world / nodes as usize).max(1));
                 let joined = Joined::start(wait, node)?;
                 check_launcher(&place, joined.hosts().len())?;
-                Link::Mpi(joined)
+                Link::Mpi(Box::new(joined))
             }
         };
+        Self::by(link, options)
+    }
+
+    /// Rank `rank` among processes on `hosts`, one a rank, that found each other by means of their
+    /// own and will meet by NCCL: `id` is one rank's `UniqueId` as bytes. As
+    /// [`join`](Self::join), it completes the options.
+    ///
+    /// # Errors
+    /// No such rank; another number of ranks than the options say; a build without NCCL.
+    pub fn by_nccl(
+        options: &mut Options,
+        rank: usize,
+        hosts: Vec<String>,
+        id: [u8; 128],
+    ) -> Result<Self> {
+        Self::by(Link::Nccl(Met::of(rank, hosts, id)?), options)
+    }
+
+    fn by(link: Link, options: &mut Options) -> Result<Self> {
         let mut peers = Self { link, notes: Vec::new() };
         let placed = peers.place(options);
         peers.tell(placed)?;
@@ -192,6 +211,14 @@ impl Peers {
         }
         Ok(())
     }
+}
+
+/// Whether there is MPI in this build.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn find_mpi() -> Result<()> {
+    if mpi::BUILT { Ok(()) } else { Err(Error::NotBuilt("mpi")) }
 }
 
 /// The name of this host.

@@ -1,14 +1,40 @@
 //! The children of this process: `mpirun`, or keepers.
 
+use super::line::Event;
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// Pause between two looks at them.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long they may take to end after all ranks did, and then after they were told to.
 const CHILDREN: Duration = Duration::from_secs(5);
+
+/// Hands on what children print themselves, where that comes by pipes: lines of `mpirun`.
+pub(super) fn listen(children: &mut [Child], to: &Sender<Event>) {
+    fn begin(pipe: impl Read + Send + 'static, to: &Sender<Event>) {
+        let to = to.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                if to.send(Event::Said(line)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    for child in children {
+        if let Some(pipe) = child.stdout.take() {
+            begin(pipe, to);
+        }
+        if let Some(pipe) = child.stderr.take() {
+            begin(pipe, to);
+        }
+    }
+}
 
 /// The exit code of a child that has ended, as a shell has it.
 pub(super) fn ended(child: &mut Child) -> Option<i32> {

@@ -32,6 +32,8 @@ pub(super) enum Event {
     Lost {
         rank: usize,
     },
+    /// A line of `mpirun` itself.
+    Said(String),
     /// A keeper of another version of this program.
     Other(Keeper),
 }
@@ -205,6 +207,7 @@ mod tests {
     impl Voice for Deaf {
         fn out(&self, _: &[u8]) {}
         fn line(&self, _: usize, _: &[u8]) {}
+        fn aside(&self, _: &str) {}
         fn note(&self, _: &str) {}
     }
 

@@ -57,7 +57,8 @@ impl Start {
                 let mut command = leashed(keepers.emb, Signal::TERM, program.as_os_str());
                 command.args(mpirun::arguments(run, keepers.world));
                 let command = keeper(&mut command, keepers);
-                Ok(vec![command.stdin(Stdio::null()).spawn().map_err(failed)?])
+                command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                Ok(vec![command.spawn().map_err(failed)?])
             }
             Self::Here => {
                 let port = free_port()?.to_string();

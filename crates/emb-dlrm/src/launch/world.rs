@@ -1,7 +1,7 @@
 //! The processes of a world from start to end: [`Launch`].
 
 use super::Error;
-use super::children::{end_children, ended};
+use super::children::{end_children, ended, listen};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::keeper::GRACE;
@@ -25,6 +25,8 @@ const START_NOTE: Duration = Duration::from_secs(30);
 const START: Duration = Duration::from_mins(5);
 /// After how long without a word a host counts as gone. Keepers speak every second.
 const SILENCE: Duration = Duration::from_secs(30);
+/// Lines of `mpirun` that are kept after a failure.
+const ASIDE: usize = 100;
 /// A pause of this process itself that is no one else's silence.
 const SUSPENDED: Duration = Duration::from_secs(5);
 
@@ -34,6 +36,8 @@ pub trait Voice: Send + Sync {
     fn out(&self, bytes: &[u8]);
     /// A line of another rank, or of any rank's standard error; its end included, if it has one.
     fn line(&self, rank: usize, line: &[u8]);
+    /// A line of the program that starts the ranks.
+    fn aside(&self, line: &str);
     /// A word of the launcher itself.
     fn note(&self, line: &str);
 }
@@ -93,6 +97,8 @@ struct World<'a> {
     ranks: Vec<Option<Live>>,
     /// In the order in which they came.
     ends: Vec<End>,
+    /// What `mpirun` said after a rank had failed, which is known better here.
+    aside: Vec<String>,
     phase: Phase,
     /// The first end that was told of.
     told_of: Option<usize>,
@@ -113,14 +119,16 @@ impl Launch {
             Start::MpiRun(run) => run.hosts.as_ref(),
             Start::Here => None,
         };
-        let board = Switchboard::open(hosts.is_some(), to, voice.clone())?;
+        let board = Switchboard::open(hosts.is_some(), to.clone(), voice.clone())?;
         let (emb, program, world) = (&*self.emb, &*self.program, self.world);
         let contact = board.contact(hosts)?;
         let mut children = self.start.begin(&Keepers { emb, program, world, contact })?;
-        let ranks = (0..world).map(|_| None).collect();
+        listen(&mut children, &to);
+        let (ranks, aside) = ((0..world).map(|_| None).collect(), Vec::new());
         let (ends, phase, told_of) = (Vec::new(), Phase::Running, None);
         let floor = Instant::now();
-        let mut world = World { launch: self, voice: &**voice, ranks, ends, phase, told_of, floor };
+        let mut world =
+            World { launch: self, voice: &**voice, ranks, ends, aside, phase, told_of, floor };
         let ended = world.until_the_end(&board, &events, requests, &mut children);
         world.order(FINISH);
         end_children(&mut children);
@@ -179,6 +187,10 @@ impl World<'_> {
         match (requests.signal(), judge(&self.ends)) {
             (0, None) => Outcome::Well,
             (0, Some(verdict)) => {
+                // What became of a host, `mpirun` may know.
+                if verdict.cause.how == How::Gone {
+                    self.aside.iter().for_each(|line| self.voice.aside(line));
+                }
                 if self.told_of != Some(verdict.cause.rank) {
                     self.voice.note(&verdict.cause.to_string());
                 }
@@ -233,6 +245,9 @@ impl World<'_> {
                     live.step = step;
                 }
             }
+            Event::Said(line) if self.phase == Phase::Running => self.voice.aside(&line),
+            Event::Said(line) if self.aside.len() < ASIDE => self.aside.push(line),
+            Event::Said(_) => {}
             Event::Ended(end) => self.end(end),
             Event::Lost { rank } => self.lose(rank),
         }

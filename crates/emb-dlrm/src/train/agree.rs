@@ -12,6 +12,7 @@ use crate::config::{Config, Origin};
 use crate::data::files::expand;
 use crate::{Error, Result};
 use emb_comm::Collective;
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ pub(super) fn agree<C: Collective>(ranks: &mut C, config: &Config, hosts: &[Stri
         let mut hasher = DefaultHasher::new();
         own.iter()
             .filter(|choice| choice.section == section)
-            .for_each(|c| c.words.hash(&mut hasher));
+            .for_each(|c| c.value.hash(&mut hasher));
         *digest = hasher.finish();
     }
     let mut all = vec![0; world * DIGESTS];
@@ -63,7 +64,8 @@ fn choices(config: &Config) -> Result<Vec<Choice>> {
     let mut all = of_model(config);
     all.extend(of_ranks(config));
     let mut add = |section, name: &str, words| {
-        all.push(Choice { section, name: name.to_owned(), words });
+        let (name, value) = (name.to_owned(), String::clone(&words));
+        all.push(Choice { section, name, words, value });
     };
     add("program", "version", format!("emb {}", env!("CARGO_PKG_VERSION")));
     if let Origin::Files(paths) = &config.data {
@@ -174,7 +176,7 @@ fn sentence(section: &str, groups: &[(String, Vec<usize>)], hosts: &[String]) ->
                 words = words.split_once(' ').map_or(words, |(_, value)| value);
             }
         }
-        text.push_str(&format!("{} {verb} {words}", names(ranks, hosts)));
+        let _ = write!(text, "{} {verb} {words}", names(ranks, hosts));
     }
     text
 }

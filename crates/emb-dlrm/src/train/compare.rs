@@ -40,18 +40,18 @@ pub(super) fn same_data<C: Collective>(ranks: &mut C, seen: u64) -> Result<()> {
     if are_equal(ranks.world(), sums[0], sums[1]) {
         return Ok(());
     }
-    Err(other_data(ranks, seen)?)
+    Err(other_data(ranks, "evaluation", seen)?)
 }
 
 /// Finds out which ranks read other data than most. Every rank calls it.
 ///
 /// # Errors
 /// A peer that fails.
-pub(super) fn other_data<C: Collective>(ranks: &mut C, seen: u64) -> Result<Error> {
+pub(super) fn other_data<C: Collective>(ranks: &mut C, when: &str, seen: u64) -> Result<Error> {
     let world = ranks.world();
     let mut all = vec![0; world];
     ranks.all_gather_v::<u64>(&[seen], &mut all, &vec![1; world])?;
-    Ok(Error::Config(explain(&all)))
+    Ok(Error::Config(format!("{when}: {}", explain(&all))))
 }
 
 fn explain(all: &[u64]) -> String {
@@ -62,8 +62,8 @@ fn explain(all: &[u64]) -> String {
     let (right, wrong): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(is_most);
     let verb = if wrong.len() == 1 { "has" } else { "have" };
     format!(
-        "{} {verb} other data than {}: up to this step and the one after it they read other samples, \
-         fewer, or a line that can't be read",
+        "{} {verb} other data than {}: up to this batch and the next they read other samples, fewer, or \
+         a line that can't be read",
         names(&wrong, &[]),
         names(&right, &[])
     )

@@ -218,14 +218,12 @@ impl Training<'_> {
             let own = &luggage[rank - here.unwrap_or(0)];
             let taken = own.lock().unwrap_or_else(PoisonError::into_inner).take();
             let (feeds, observer) = taken.ok_or_else(no_data)?;
-            let begin = match here {
-                None => begin,
-                Some(_) => {
-                    agree(&mut all, config, &hosts)?;
-                    // Clocks of processes have nothing in common but this moment.
-                    Instant::now()
-                }
-            };
+            let mut begin = begin;
+            if here.is_some() {
+                agree(&mut all, config, &hosts)?;
+                // Clocks of processes have nothing in common but this moment.
+                begin = Instant::now();
+            }
             let trace = trace(config, begin);
             let mut all = Traced::new(all, trace.clone());
             let mut trainer = build_rank(&mut all, backend, config, ranks)?;

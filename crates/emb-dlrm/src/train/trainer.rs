@@ -220,7 +220,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             trace.phase("dense forward", || model.forward_dense(backend, batch))?;
             let own = model.loss(backend, batch, 1.0 / rows as f32)?;
             let loss = trace.phase("loss", || {
-                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives }, *seen)
+                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives }, (step, *seen))
             })?;
             if !loss.sum.is_finite() || loss.rows != rows {
                 return Ok::<_, Error>((own, loss));
@@ -344,7 +344,11 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
 
 /// The loss of all ranks together. Where they compare what they have `seen`, they do it here, before
 /// anything of the step is applied.
-fn total<C: Collective>(ranks: &mut C, own: StepLoss, seen: u64) -> Result<StepLoss> {
+fn total<C: Collective>(
+    ranks: &mut C,
+    own: StepLoss,
+    (step, seen): (u64, u64),
+) -> Result<StepLoss> {
     if seen == 0 {
         let mut sums = [own.sum, own.rows as f64, own.positives];
         ranks.all_reduce(&mut sums)?;
@@ -354,7 +358,7 @@ fn total<C: Collective>(ranks: &mut C, own: StepLoss, seen: u64) -> Result<StepL
     let mut sums = [own.sum, own.rows as f64, own.positives, mark, mark * mark];
     ranks.all_reduce(&mut sums)?;
     if !compare::are_equal(ranks.world(), sums[3], sums[4]) {
-        return Err(compare::other_data(ranks, seen)?);
+        return Err(compare::other_data(ranks, &format!("step {step}"), seen)?);
     }
     Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] })
 }

@@ -3,6 +3,7 @@
 mod calibrate;
 mod devices;
 mod doctor;
+mod launched;
 mod plan;
 mod profile;
 mod ranks;

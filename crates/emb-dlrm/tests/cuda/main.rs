@@ -6,6 +6,7 @@ mod checkpoints;
 mod driver;
 mod overlap;
 mod parity;
+mod processes;
 mod refusals;
 mod support;
 mod transport;

@@ -178,7 +178,7 @@ fn u41_what_cannot_be_started_is_refused_by_flag() {
     refused(&[&nccl[..], &["--hosts", "a,b"]].concat(), &train, "srun");
     refused(&[&nccl[..], &["--mpirun", "x"]].concat(), &train, "--mpirun");
     refused(&nccl, &with(&["--device", "cpu"]), "--device cpu");
-    refused(&["-n", "2", "--timeout-to-end", "-1"], &train, "--timeout-to-end");
+    refused(&["-n", "2", "--timeout-to-end", "2e6"], &train, "--timeout-to-end");
     refused(&["--hosts", "a,a"], &train, "host a stands there twice");
     let tells = if cfg!(feature = "mpi") {
         "--mpirun /nowhere/mpirun"

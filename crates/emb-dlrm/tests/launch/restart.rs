@@ -7,7 +7,7 @@ use crate::support::{Program, Run};
 const LOSES_RANK_2: &str = r#"
 case "$*" in *restart.toml*) cat "$3"; echo "$@"; exit 0;; esac
 if [ $RANK = 0 ]; then
-  "$EMB" train --data synthetic --steps 2 --batch-size 8 --rows-per-table 20 --dim 2 --bottom 4 \
+  env -u RANK -u WORLD_SIZE "$EMB" train --data synthetic --steps 2 --batch-size 8 --rows-per-table 20 --dim 2 --bottom 4 \
     --top 4 --threads 1 --save "$FOLDER/model" 2> /dev/null > /dev/null
   touch "$FOLDER/saved"
 fi

@@ -31,56 +31,57 @@ fn training(folder: &Folder, layout: &[&str], more: &[&str]) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Ranks 0, 1 and 3, or those of them that the launcher let speak, name the rank at fault.
-fn named(ended: &Ended, all: bool) -> String {
+/// The other ranks, or those of them that the launcher let speak, name the rank at fault.
+fn named(ended: &Ended, culprit: usize, all: bool) -> String {
     let errors = ended.errors();
-    let others: Vec<usize> = (0..4).filter(|&rank| rank != CULPRIT).collect();
+    let others: Vec<usize> = (0..4).filter(|&rank| rank != culprit).collect();
     for rank in others.iter().filter(|rank| all || errors.contains_key(rank)) {
         let error = errors.get(rank).unwrap_or_else(|| panic!("rank {rank} is silent: {ended}"));
-        assert!(error.contains(&format!("rank {CULPRIT}")), "rank {rank}: {error}");
+        assert!(error.contains(&format!("rank {culprit}")), "rank {rank}: {error}");
     }
-    errors.into_iter().find(|(rank, _)| *rank != CULPRIT).map_or(String::new(), |found| found.1)
+    errors.into_iter().find(|(rank, _)| *rank != culprit).map_or(String::new(), |found| found.1)
 }
 
 #[test]
 fn u28_a_process_that_is_killed_ends_the_job_and_the_last_checkpoint_loads() {
-    for (sets, layout) in LAYOUTS {
+    // Rank 0 is the one that speaks, and saves.
+    for ((sets, layout), culprit) in LAYOUTS.into_iter().zip([CULPRIT, 0]) {
         let folder = Folder::new("killed");
         let saved = folder.path("saved");
         let more = ["--save", &saved, "--save-every", "5"];
         let mut job = Job::start(&folder, &training(&folder, layout, &more), None);
         job.wait_for(&folder.path("saved/manifest.json"));
         let killed = Instant::now();
-        job.signal(CULPRIT, "KILL");
-        let ended = job.end(GRACE);
+        job.signal(culprit, "KILL");
+        let ended = job.end(job::soon(GRACE));
         let after = killed.elapsed();
-        assert!(after < Duration::from_secs(2), "noticed after {after:?}: {ended}");
+        assert!(after < job::soon(Duration::from_secs(2)), "noticed after {after:?}: {ended}");
         assert!(!ended.succeeded, "{ended}");
-        let launcher = ended.line(&format!("process rank {CULPRIT} "));
+        let launcher = ended.line(&format!("process rank {culprit} "));
         assert!(launcher.contains("signal 9"), "{ended}");
-        named(&ended, false);
+        named(&ended, culprit, false);
         folder.loads("saved");
-        job::row(sets, "kill -9", CULPRIT, after, &launcher);
+        job::row(sets, "kill -9", culprit, after, &launcher);
     }
 }
 
 #[test]
 fn u28_a_process_that_is_stopped_is_named_by_all_others_and_the_last_checkpoint_loads() {
-    for (sets, layout) in LAYOUTS {
+    for ((sets, layout), culprit) in LAYOUTS.into_iter().zip([CULPRIT, 0]) {
         let folder = Folder::new("stopped");
         let saved = folder.path("saved");
         let more = ["--save", &saved, "--save-every", "5"];
         let mut job = Job::start(&folder, &training(&folder, layout, &more), None);
         job.wait_for(&folder.path("saved/manifest.json"));
         let stopped = Instant::now();
-        job.signal(CULPRIT, "STOP");
-        let ended = job.end(TIMEOUT + GRACE);
+        job.signal(culprit, "STOP");
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
         let after = stopped.elapsed();
         assert!(!ended.succeeded, "{ended}");
-        let message = named(&ended, true);
+        let message = named(&ended, culprit, true);
         assert!(message.contains("in step "), "{message}");
         folder.loads("saved");
-        job::row(sets, "SIGSTOP", CULPRIT, after, &message);
+        job::row(sets, "SIGSTOP", culprit, after, &message);
     }
 }
 
@@ -92,10 +93,11 @@ fn started_otherwise(fault: &str, change: impl Fn(&Folder, &mut Vec<String>), te
         let mut other = words.clone();
         change(&folder, &mut other);
         let began = Instant::now();
-        let ended = Job::start(&folder, &words, Some((CULPRIT, &other))).end(TIMEOUT + GRACE);
+        let ended =
+            Job::start(&folder, &words, Some((CULPRIT, &other))).end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
-        let message = named(&ended, true);
+        let message = named(&ended, CULPRIT, true);
         for text in texts {
             assert!(message.contains(text), "{message:?} does not say {text:?}");
         }
@@ -119,6 +121,12 @@ fn a_rank_with_another_seed_is_named_by_all() {
 fn a_rank_with_another_batch_size_is_named_by_all() {
     let change = |_: &Folder, words: &mut Vec<String>| set(words, "--batch-size", "32");
     started_otherwise("other --batch-size", change, &["--batch-size 32", "ranks 0, 1 and 3"]);
+}
+
+#[test]
+fn a_rank_with_another_plan_is_named_by_all() {
+    let change = |_: &Folder, words: &mut Vec<String>| set(words, "--plan", "table-wise");
+    started_otherwise("other --plan", change, &["--plan table-wise", "ranks 0, 1 and 3"]);
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn u40_a_line_that_cannot_be_read_is_named_by_every_rank_with_its_file() {
         let mut words = training(&folder, layout, &[]);
         set(&mut words, "--data", &bad_file(&folder));
         let began = Instant::now();
-        let ended = Job::start(&folder, &words, None).end(TIMEOUT + GRACE);
+        let ended = Job::start(&folder, &words, None).end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let errors = ended.errors();
@@ -172,7 +180,7 @@ fn a_disk_that_is_full_for_rank_0_is_told_to_all() {
         let more = ["--save", &saved, "--save-every", "5"];
         let began = Instant::now();
         let job = Job::start(&folder, &training(&folder, layout, &more), None);
-        let ended = job.end(TIMEOUT + GRACE);
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         drop(disk);
         assert!(!ended.succeeded, "{ended}");

@@ -287,7 +287,7 @@ fn without_look_ups_only_what_needs_none_is_predicted() {
     let (counted, planned) = (last.exchange_bytes.counted, last.exchange_bytes.planned);
     let (counted, planned) = (counted.expect("counted").total(), planned.expect("known").total());
     assert!(counted > 0.0 && (counted - planned).abs() <= 0.02 * planned, "{last:?}");
-    let wire = Some("bf16,backward=int8".parse().expect("formats"));
+    let wire = Some("forward=bf16,backward=int8".parse().expect("formats"));
     let narrow = looks(Options { wire, steps: Some(20), ..base() }).pop().expect("a look");
     let bytes = narrow.exchange_bytes;
     let (narrow, planned) =

@@ -126,6 +126,8 @@ pub(crate) fn workload(random: &mut Random, samples: u64) -> Workload {
     spec.ids = random.pick(&[IdType::I32, IdType::I64]);
     spec.length_bytes = random.pick(&[0, 4, 8]);
     spec.outputs = random.pick(&[ValueType::F32, ValueType::Bf16, ValueType::Int8Rowwise]);
+    spec.gradients = random.pick(&[None, Some(ValueType::Fp8E5m2), Some(ValueType::Int4)]);
+    spec.synced = random.pick(&[None, Some(ValueType::F16)]);
     spec.state = StateBytes { per_row: random.pick(&[0, 4]), per_element: random.pick(&[0, 4, 8]) };
     spec.dense = DenseTime::SecondsPerSample(random.pick(&[0.0, 1e-7]));
     spec.dense_model.gradient_bytes = random.pick(&[0, 5_000_000]);

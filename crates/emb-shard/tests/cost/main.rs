@@ -3,6 +3,7 @@
 mod agree;
 mod bytes;
 mod case;
+mod pairs;
 mod parts;
 mod properties;
 #[path = "../embark/published.rs"]

@@ -1,29 +1,12 @@
 //! The reference: every pair of ranks, every tier, block and part, one after the other.
 
 use crate::case::Case;
+use crate::pairs::{Pairs, Scope, both, buffers};
 use crate::parts::{Asked, Asking};
 use emb_shard::{
     Block, Exchange, GradientSum, LevelBytes, LevelId, Mesh, NodeSplit, Parts, Path, PeakBytes,
     Per, Rank, RankEstimate, ReplicaSync, ReplicaWay, TableId, TablePlan, Tier,
 };
-
-/// Among whom something travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    Group,
-    Node,
-    Rail,
-}
-
-/// Bytes from rank to rank, `[from][to]`, themselves included.
-#[derive(Clone, Debug)]
-struct Pairs {
-    mesh: Mesh,
-    scope: Scope,
-    ids: Vec<Vec<f64>>,
-    outputs: Vec<Vec<f64>>,
-    exchanges: Vec<Exchange>,
-}
 
 pub(crate) struct Reference<'a> {
     case: &'a Case,
@@ -93,8 +76,9 @@ impl Reference<'_> {
         let found = self.pairs.iter().position(|pairs| pairs.mesh == mesh && pairs.scope == scope);
         let at = found.unwrap_or_else(|| {
             let zeros = vec![vec![0.0; self.world]; self.world];
-            let (ids, outputs) = (zeros.clone(), zeros);
-            self.pairs.push(Pairs { mesh, scope, ids, outputs, exchanges: Vec::new() });
+            let [ids, outputs, gradients] = [zeros.clone(), zeros.clone(), zeros];
+            let exchanges = Vec::new();
+            self.pairs.push(Pairs { mesh, scope, ids, outputs, gradients, exchanges });
             self.pairs.len() - 1
         });
         let pairs = &mut self.pairs[at];
@@ -137,7 +121,7 @@ impl Reference<'_> {
         let (mesh, exchange) = (tier.mesh, tier.exchange);
         let workload = &self.case.workload;
         let id = f64::from(workload.ids().bytes());
-        let sent = workload.outputs().row_bytes(width) as f64;
+        let sent = both(workload, width);
         let bags = asked.lookups * id + asked.bags * f64::from(workload.length_bytes());
         let length = f64::from(self.case.model.options.count_bytes);
         match exchange {
@@ -146,7 +130,7 @@ impl Reference<'_> {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
                     pairs.ids[asker][owner] += bags;
-                    pairs.outputs[owner][asker] += asked.bags * sent;
+                    pairs.add(owner, asker, asked.bags, sent);
                 }
             }
             Exchange::Reduce { over: Path::Hierarchical } => {
@@ -158,14 +142,14 @@ impl Reference<'_> {
                 for near in self.peers(mesh, Scope::Node, owner) {
                     let rail = self.peers(mesh, Scope::Rail, near).len() as f64;
                     let pairs = self.pairs(mesh, Scope::Node, exchange);
-                    pairs.outputs[owner][near] += rail * asked.bags * sent;
+                    pairs.add(owner, near, rail * asked.bags, sent);
                 }
             }
             Exchange::Unique { per: Per::Rank } => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
                     pairs.ids[asker][owner] += asked.of_rank * id + length;
-                    pairs.outputs[owner][asker] += asked.of_rank * sent;
+                    pairs.add(owner, asker, asked.of_rank, sent);
                 }
             }
             Exchange::Unique { per: Per::Node } => {
@@ -175,19 +159,19 @@ impl Reference<'_> {
                     let between = near.into_iter().find(|rank| rail.contains(rank)).expect("one");
                     let pairs = self.pairs(mesh, Scope::Node, exchange);
                     pairs.ids[asker][between] += asked.of_rank * id + length;
-                    pairs.outputs[between][asker] += asked.of_rank * sent;
+                    pairs.add(between, asker, asked.of_rank, sent);
                 }
                 let pairs = self.pairs(mesh, Scope::Rail, exchange);
                 for between in rail {
                     pairs.ids[between][owner] += asked.of_node * id + length;
-                    pairs.outputs[owner][between] += asked.of_node * sent;
+                    pairs.add(owner, between, asked.of_node, sent);
                 }
             }
             Exchange::Rows => {
                 let pairs = self.pairs(mesh, Scope::Group, exchange);
                 for &asker in members {
                     pairs.ids[asker][owner] += asked.lookups * id + length;
-                    pairs.outputs[owner][asker] += asked.lookups * sent;
+                    pairs.add(owner, asker, asked.lookups, sent);
                 }
             }
         }
@@ -248,14 +232,14 @@ impl Reference<'_> {
         if exchange != (Exchange::Reduce { over: Path::Hierarchical }) {
             return;
         }
-        let sent = self.case.workload.outputs().row_bytes(width) as f64;
+        let sent = both(&self.case.workload, width);
         for &rank in members {
             let near = self.peers(mesh, Scope::Node, rank);
             let owns = |(position, _): &&(u32, Asked)| near.contains(&members[*position as usize]);
             let Some((_, asked)) = parts.iter().find(owns) else { continue };
             for far in self.peers(mesh, Scope::Rail, rank) {
                 let pairs = self.pairs(mesh, Scope::Rail, exchange);
-                pairs.outputs[rank][far] += asked.bags * sent;
+                pairs.add(rank, far, asked.bags, sent);
             }
         }
     }
@@ -322,11 +306,15 @@ impl Reference<'_> {
     ) -> (f64, f64) {
         let (workload, options) = (&self.case.workload, &self.case.model.options);
         let id = f64::from(workload.ids().bytes());
-        let sent = workload.outputs().row_bytes(columns as usize) as f64;
+        let of = match options.replica_way {
+            ReplicaWay::Rings => workload.gradients(),
+            ReplicaWay::Direct => workload.synced(),
+        };
+        let sent = of.row_bytes(columns as usize) as f64;
         let count = f64::from(options.count_bytes);
         let row = match options.replica_way {
             ReplicaWay::Rings => stored_row,
-            ReplicaWay::Direct => columns * 4.0 + state,
+            ReplicaWay::Direct => columns * f64::from(workload.synced().bytes()) + state,
         };
         let rows = asked.rows as f64;
         match tier.sync {
@@ -361,7 +349,7 @@ impl Reference<'_> {
             return;
         }
         let workload = &self.case.workload;
-        let (row, sent) = (width as f64 * 4.0, workload.outputs().row_bytes(width) as f64);
+        let (row, (sent, back)) = (width as f64 * 4.0, both(workload, width));
         let id = f64::from(workload.ids().bytes());
         let rows = asking.tier.rows;
         let asked = asking.rows(rows.start(), rows.end());
@@ -373,7 +361,7 @@ impl Reference<'_> {
         for &member in members {
             let parts = &mut self.ranks[member].parts;
             parts.lookup += (asked.lookups * sent + asked.bags * row) / memory;
-            parts.update += (sorted + asked.lookups * row + gradients * sent) / memory;
+            parts.update += (sorted + asked.lookups * row + gradients * back) / memory;
         }
     }
 
@@ -442,13 +430,16 @@ impl Reference<'_> {
                 runs.1 += 1.0;
             }
         }
-        let (mut seconds, mut latency) = ((0.0, 0.0), 0.0);
+        let (mut seconds, mut latency) = ([0.0; 3], 0.0);
         for (number, level) in topology.levels().iter().enumerate() {
             let over = LevelId::new(number as u32);
-            let (mut to, mut from, mut many) = ([0.0; 2], [0.0; 2], 0);
+            let (mut to, mut from, mut many) = ([0.0; 3], [0.0; 3], 0);
+            let all = [&pairs.ids, &pairs.outputs, &pairs.gradients];
             for &peer in peers.iter().filter(|&&peer| self.level(rank, peer) == Some(over)) {
-                to = [to[0] + pairs.ids[rank][peer], to[1] + pairs.outputs[rank][peer]];
-                from = [from[0] + pairs.ids[peer][rank], from[1] + pairs.outputs[peer][rank]];
+                for (kind, bytes) in all.iter().enumerate() {
+                    to[kind] += bytes[rank][peer];
+                    from[kind] += bytes[peer][rank];
+                }
                 many += 1;
             }
             if many == 0 {
@@ -456,18 +447,18 @@ impl Reference<'_> {
             }
             latency = level.latency();
             let bandwidth = level.all_to_all_bandwidth(many) * options.link_efficiency;
-            seconds.0 += f64::max(to[0], from[0]) / bandwidth;
-            seconds.1 += f64::max(to[1], from[1]) / bandwidth;
-            // Gradients go where outputs came from.
+            for (kind, seconds) in seconds.iter_mut().enumerate() {
+                *seconds += f64::max(to[kind], from[kind]) / bandwidth;
+            }
             let bytes = &mut self.ranks[rank].exchanged[number];
             let counts = told * f64::from(many);
-            bytes.sent += to[0] + to[1] + from[1] + counts;
-            bytes.received += from[0] + from[1] + to[1] + counts;
+            bytes.sent += to.iter().sum::<f64>() + counts;
+            bytes.received += from.iter().sum::<f64>() + counts;
         }
         let parts = &mut self.ranks[rank].parts;
-        parts.id_exchange += seconds.0 + runs.0 * latency;
-        parts.output_exchange += seconds.1 + runs.1 * latency;
-        parts.backward_exchange += seconds.1 + runs.1 * latency;
+        parts.id_exchange += seconds[0] + runs.0 * latency;
+        parts.output_exchange += seconds[1] + runs.1 * latency;
+        parts.backward_exchange += seconds[2] + runs.1 * latency;
     }
 
     /// Bytes and seconds of replicas.
@@ -570,14 +561,6 @@ impl Reference<'_> {
             own.peak = PeakBytes { dense: model.memory_bytes as f64 + activations, ..own.peak };
         }
     }
-}
-
-/// What a rank sends and receives, its own share included: ids, outputs and gradients.
-fn buffers(pairs: &Pairs, rank: usize) -> f64 {
-    let to = |bytes: &[Vec<f64>]| bytes[rank].iter().sum::<f64>();
-    let from = |bytes: &[Vec<f64>]| bytes.iter().map(|to| to[rank]).sum::<f64>();
-    let once = |bytes: &[Vec<f64>]| to(bytes) + from(bytes);
-    once(&pairs.ids) + 2.0 * once(&pairs.outputs)
 }
 
 /// A radix sort reads and writes ids and 4-byte positions once for every 8 bits of a row's number.

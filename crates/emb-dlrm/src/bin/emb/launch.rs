@@ -60,6 +60,10 @@ impl Voice for Terminal {
         drop(io::stderr().lock().write_all(&whole));
     }
 
+    fn aside(&self, line: &str) {
+        output::note(line);
+    }
+
     fn note(&self, line: &str) {
         output::note(&format!("launch: {line}"));
     }
@@ -72,6 +76,11 @@ pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
         for line in mpirun::notes(run, plan.launch.world) {
             voice.note(&line);
         }
+    }
+    if plan.restarts.is_some() && plan.options.save_every.is_none() {
+        voice.note(
+            "without train --save-every N, a restart begins anew: nothing is saved before the end",
+        );
     }
     let requests = Requests::listen()?;
     loop {

@@ -72,7 +72,7 @@ fn replaced(config: &Config) -> Result<Option<String>> {
     if let Some(found) = to_resume(config)? {
         return Ok(Some(format!("--resume goes on from step {}", count(found.step))));
     }
-    if config.resume {
+    if config.resume.is_some() {
         return Ok(Some("--resume finds no checkpoint yet: training begins anew".to_owned()));
     }
     let found = config.save.as_deref().and_then(|dir| Manifest::read(dir).ok());

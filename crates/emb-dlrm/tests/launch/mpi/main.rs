@@ -3,7 +3,7 @@
 mod support;
 
 use emb_dlrm::checkpoint::Manifest;
-use support::{Folder, Launched, emb, rows};
+use support::{Folder, Launched, emb, rows, signal};
 
 /// Samples of the data, and of a step.
 const SAMPLES: u64 = 6000;
@@ -55,15 +55,17 @@ fn u28_killing_one_of_four_processes_ends_on_three_as_if_that_had_been_planned()
     let model = folder.path("model");
     let save = ["--save", &model, "--save-every", "20", "--json"];
     let run = launch(&folder, "4", &["--restart"], &save);
-    run.signal(run.rank_after(2, 20), "KILL");
+    signal(run.rank_after(2, 20), "KILL");
     let run = run.wait();
     run.ended(0);
     let said = run.note("launch: rank 2 (pid ");
     assert!(said.contains("was killed by signal 9 (SIGKILL)"), "{said}");
+    // What mpirun makes of it is known better.
+    assert!(!run.err.contains("mpirun has"), "{}", run.err);
     let said = run.note("launch: rank 2 was lost in step ");
     let words: Vec<&str> = said.split(' ').collect();
-    let lost: u64 = words[6].trim_end_matches(';').parse().expect("a step");
-    let from: u64 = words[13].parse().expect("a step");
+    let lost: u64 = words[7].trim_end_matches(';').parse().expect("a step");
+    let from: u64 = words[15].parse().expect("a step");
     assert!(said.ends_with("on 3 ranks"), "{said}");
     assert!(from >= 20 && from.is_multiple_of(20) && from <= lost && lost < 300, "{said}");
     // Every sample once, in all and in what is printed.
@@ -82,7 +84,7 @@ fn u28_a_stopped_process_is_named_by_the_others_and_left_out() {
     let model = folder.path("model");
     let save = ["--save", &model, "--save-every", "20", "--replicas", "2"];
     let run = launch(&folder, "4", &["--restart"], &save);
-    run.signal(run.rank_after(1, 20), "STOP");
+    signal(run.rank_after(1, 20), "STOP");
     let run = run.wait();
     run.ended(0);
     let said = run.note("launch: rank 1 (pid ");
@@ -116,13 +118,55 @@ fn a_bad_line_of_data_is_not_tried_again_and_its_exit_code_is_that_of_the_run() 
 }
 
 #[test]
+fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
+    let folder = Folder::new("hosts");
+    // What mpirun reaches other hosts by: it runs what it is told here.
+    let ssh = "while [ \"${1#-}\" != \"$1\" ]; do shift; done; shift; exec sh -c \"$*\"";
+    folder.program("ssh", ssh);
+    let again = "case \"$*\" in *restart.toml*) echo $OMPI_COMM_WORLD_RANK of \
+                 $OMPI_COMM_WORLD_SIZE; exit 0;; esac; touch $EMB_TEST_FOLDER/$OMPI_COMM_WORLD_RANK; \
+                 exec sleep 1000";
+    folder.program("program", again);
+    let (ssh, program, model) = (folder.path("ssh"), folder.path("program"), folder.path("model"));
+    let own = [
+        "--hosts",
+        "127.0.0.2:2,127.0.0.3:2",
+        "--transport",
+        "mpi",
+        "--restart",
+        "--program",
+        &program,
+        "--timeout-to-end",
+        "1",
+        "--mpirun-arg=--mca",
+        "--mpirun-arg=plm_rsh_agent",
+        "--mpirun-arg",
+        &ssh,
+    ];
+    let run = Launched::start(&folder, &own, &["--data", "synthetic", "--save", &model]);
+    folder.wait_for(&["0", "1", "2", "3"]);
+    // The second helper of mpirun, which is on the second host, and the keepers it started.
+    for pid in folder.helper_and_children(2) {
+        signal(pid, "KILL");
+    }
+    let run = run.wait();
+    run.ended(0);
+    assert!(run.note("launch: rank ").contains("is gone: the connection to its host broke"));
+    let said =
+        "launch: ranks 2 and 3 were lost; there is no checkpoint yet: beginning anew on 2 ranks";
+    assert_eq!(run.note("launch: ranks"), said, "{}", run.err);
+    assert_eq!(run.out, "0 of 2\n");
+    folder.nobody_is_left();
+}
+
+#[test]
 fn nobody_is_left_behind_when_the_launcher_is_killed() {
     let folder = Folder::new("orphans");
     folder.file("data", &rows(SAMPLES as usize));
     let model = folder.path("model");
     let run = launch(&folder, "3", &[], &["--save", &model, "--save-every", "20"]);
     run.rank_after(0, 20);
-    run.signal(run.pid(), "KILL");
+    signal(run.pid(), "KILL");
     assert_eq!(run.wait().code, None);
     folder.nobody_is_left();
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that is waited for.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// The variable by which processes of a test are known.
 const MARK: &str = "EMB_TEST_FOLDER";
 
@@ -28,6 +28,41 @@ impl Folder {
 
     pub(crate) fn file(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).expect("a file");
+    }
+
+    /// A program of the shell.
+    pub(crate) fn program(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        self.file(name, &format!("#!/bin/sh\n{text}\n"));
+        let mode = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.0.join(name), mode).expect("a program");
+    }
+
+    pub(crate) fn wait_for(&self, files: &[&str]) {
+        until(|| files.iter().all(|name| self.0.join(name).exists()).then_some(()));
+    }
+
+    /// A helper that `mpirun` has on a host, and what it started.
+    pub(crate) fn helper_and_children(&self, number: usize) -> Vec<u32> {
+        let is_helper = "orted\0-mca\0ess\0env\0";
+        let its_number = format!("ess_base_vpid\0{number}\0");
+        let of = |pid: u32, what: &str| {
+            std::fs::read(format!("/proc/{pid}/{what}"))
+                .map_or(String::new(), |text| String::from_utf8_lossy(&text).into_owned())
+        };
+        let all: Vec<u32> = self.processes().into_iter().map(|(pid, _)| pid).collect();
+        let helper = all.iter().copied().find(|&pid| {
+            let line = of(pid, "cmdline");
+            line.contains(is_helper) && line.contains(&its_number)
+        });
+        let helper = helper.expect("the helper");
+        let parent = |pid: u32| {
+            let status = of(pid, "stat");
+            let rest = status.rsplit(')').next().unwrap_or("").to_owned();
+            rest.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+        };
+        let children = all.iter().copied().filter(|&pid| parent(pid) == helper);
+        std::iter::once(helper).chain(children).collect()
     }
 
     /// Processes of this test, as number and environment.
@@ -64,6 +99,12 @@ fn until<T>(ready: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// Sends a signal.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+    assert!(sent.expect("a shell").success());
+}
+
 /// A launcher that runs.
 pub(crate) struct Launched<'a> {
     child: Child,
@@ -81,11 +122,6 @@ impl<'a> Launched<'a> {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    pub(crate) fn signal(&self, pid: u32, name: &str) {
-        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
-        assert!(sent.expect("a shell").success());
     }
 
     /// The process of a rank, once the training has saved step `step`. The rank is that which has a

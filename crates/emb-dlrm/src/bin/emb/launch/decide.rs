@@ -59,12 +59,12 @@ pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
         }
     };
     let hosts = match (&args.hosts, &args.hostfile) {
-        (Some(text), _) => Some(Hosts::parse(text)?),
-        (None, Some(path)) => Some(Hosts::read(path)?),
+        (Some(text), _) => Some(Hosts::parse(text).map_err(usage)?),
+        (None, Some(path)) => Some(Hosts::read(path).map_err(usage)?),
         (None, None) => None,
     };
     let world = world(&args, transport, hosts.as_ref(), &options)?;
-    let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose()?;
+    let hosts = hosts.map(|hosts| hosts.for_ranks(world)).transpose().map_err(usage)?;
     if !(0.0..=1e6).contains(&args.timeout_to_end) {
         return refuse(format!("--timeout-to-end is {}, valid: 0 to 1e6", args.timeout_to_end));
     }
@@ -106,6 +106,11 @@ fn train_args(command: &[String]) -> Result<Option<TrainArgs>> {
     }
 }
 
+/// What is said of a flag is a matter of the command line.
+fn usage(error: emb_dlrm::launch::Error) -> Error {
+    Error::Config(error.to_string())
+}
+
 /// How many ranks there are to be.
 fn world(
     args: &LaunchArgs,
@@ -145,7 +150,7 @@ fn start(
             has_mpi()?;
         }
         let (path, arguments) = (args.mpirun.clone(), args.mpirun_arg.clone());
-        mpirun::find(path.as_deref())?;
+        mpirun::find(path.as_deref()).map_err(usage)?;
         return Ok(Start::MpiRun(MpiRun { path, arguments, hosts }));
     }
     if hosts.is_some() {
