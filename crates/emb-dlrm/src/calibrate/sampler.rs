@@ -94,10 +94,10 @@ impl Sampler {
         self.slowest.iter().map(|times| median(times)).collect()
     }
 
-    /// What each operation takes where nothing disturbs it: the third percentile. Other processes only
+    /// What each operation takes where nothing disturbs it: the first decile. Other processes only
     /// ever add time, on a busy machine to most samples, and a plan is for machines of its own.
     pub(crate) fn undisturbed(&self) -> Vec<f64> {
-        self.slowest.iter().map(|times| quantile(times, 0.03)).collect()
+        self.slowest.iter().map(|times| quantile(times, 0.1)).collect()
     }
 }
 
