@@ -29,9 +29,14 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
+    if let Err(error) = Command::new("mpirun").arg("--version").output() {
+        eprintln!("skipped: mpirun does not start: {error}");
+        return ExitCode::SUCCESS;
+    }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |case: &Case| only.as_ref().is_none_or(|only| case.name().contains(only));
     let cases: Vec<Case> = cases().into_iter().filter(wanted).collect();
+    eprintln!("limits are {:.1} times those of a quiet machine", processes::slowness());
     let rows: Vec<Row> = cases.into_iter().map(played).collect();
     rows::assert_kept(&rows);
     eprintln!("test result: ok. {} passed; 0 failed", rows.len());
@@ -53,6 +58,11 @@ fn cases() -> Vec<Case> {
         _ => true,
     };
     Case::of(&faults).into_iter().filter(wanted).filter(joins).collect()
+}
+
+/// A limit on this machine as busy as it is.
+fn soon(limit: Duration) -> Duration {
+    limit.mul_f64(processes::slowness())
 }
 
 /// One rank of a case, in its process.
@@ -115,7 +125,7 @@ fn played(case: Case) -> Row {
         Fault::IsKilled | Fault::Aborts | Fault::Crashes => {
             // The launcher ends the survivors, and says of which rank.
             let after = job.ended.saturating_sub(fell);
-            if after > NOTICED {
+            if after > soon(NOTICED) {
                 findings.push(format!("the job is over after {after:?}"));
             }
             let line = job.launcher_names(CULPRIT);
@@ -132,7 +142,7 @@ fn played(case: Case) -> Row {
                 findings.push(format!("no rank says why it did not start: {}", job.said));
             }
             let after = job.ended.saturating_sub(fell);
-            if after > SHORT + NOTICED {
+            if after > SHORT + soon(NOTICED) {
                 findings.push(format!("the job is over after {after:?}"));
             }
             let message = starts.first().and_then(|line| line.split_once(' '));
@@ -141,9 +151,9 @@ fn played(case: Case) -> Row {
         }
         fault => {
             let limit = match fault {
-                fault if fault.takes_the_timeout() => SHORT + SOON,
-                Fault::ExitsWell | Fault::Exits => NOTICED,
-                _ => SOON,
+                fault if fault.takes_the_timeout() => SHORT + soon(SOON),
+                Fault::ExitsWell | Fault::Exits => soon(NOTICED),
+                _ => soon(SOON),
             };
             let stays = !fault.takes_a_process()
                 && ![Fault::Leaves, Fault::Panics].contains(&fault)

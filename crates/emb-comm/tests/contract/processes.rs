@@ -4,6 +4,7 @@ use emb_comm::conformance::contract::{CULPRIT, Case, Fault, WORLD, now};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The timeout of ranks that find out by waiting.
@@ -18,6 +19,27 @@ const HANGS: Duration = Duration::from_secs(25);
 
 /// What nobody may say on the way out.
 const NOISE: [&str; 4] = ["panicked at", "An error occurred in MPI", "MPI_ABORT", "double free"];
+
+/// How many times longer things take here than on two quiet processors, where a launch of processes
+/// that do nothing takes half a second: on a busy machine, a limit says nothing of the transport.
+pub(crate) fn slowness() -> f64 {
+    static SLOWNESS: OnceLock<f64> = OnceLock::new();
+    *SLOWNESS.get_or_init(|| {
+        let began = Instant::now();
+        let launched = mpirun().arg("true").status().expect("mpirun starts");
+        assert!(launched.success(), "mpirun starts nothing: {launched}");
+        (began.elapsed().as_secs_f64() / 0.5).max(1.0)
+    })
+}
+
+/// The launcher of four processes, up to the program.
+fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", &WORLD.to_string()]);
+    // For a test that is root's, as in a container.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
 
 /// A job that is over.
 pub(crate) struct Job {
@@ -56,12 +78,9 @@ impl Job {
         let folder = std::env::temp_dir().join(format!("emb-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the case");
         let log = File::create(folder.join("said")).expect("a file in it");
-        let mut command = Command::new("mpirun");
-        command.args(["--oversubscribe", "--bind-to", "none", "-n", &WORLD.to_string()]);
+        let mut command = mpirun();
         command.arg(std::env::current_exe().expect("this program"));
         command.env(CASE, case.name()).env(FOLDER, &folder);
-        // For a test that is root's, as in a container.
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.stdin(Stdio::null()).stderr(log.try_clone().expect("a file")).stdout(log);
         let mut launcher = command.spawn().expect("mpirun starts");
         let status = wait(&mut launcher, &folder);

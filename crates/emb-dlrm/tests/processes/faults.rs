@@ -53,9 +53,9 @@ fn u28_a_process_that_is_killed_ends_the_job_and_the_last_checkpoint_loads() {
         job.wait_for(&folder.path("saved/manifest.json"));
         let killed = Instant::now();
         job.signal(culprit, "KILL");
-        let ended = job.end(GRACE);
+        let ended = job.end(job::soon(GRACE));
         let after = killed.elapsed();
-        assert!(after < Duration::from_secs(2), "noticed after {after:?}: {ended}");
+        assert!(after < job::soon(Duration::from_secs(2)), "noticed after {after:?}: {ended}");
         assert!(!ended.succeeded, "{ended}");
         let launcher = ended.line(&format!("process rank {culprit} "));
         assert!(launcher.contains("signal 9"), "{ended}");
@@ -75,7 +75,7 @@ fn u28_a_process_that_is_stopped_is_named_by_all_others_and_the_last_checkpoint_
         job.wait_for(&folder.path("saved/manifest.json"));
         let stopped = Instant::now();
         job.signal(culprit, "STOP");
-        let ended = job.end(TIMEOUT + GRACE);
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
         let after = stopped.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let message = named(&ended, culprit, true);
@@ -93,7 +93,8 @@ fn started_otherwise(fault: &str, change: impl Fn(&Folder, &mut Vec<String>), te
         let mut other = words.clone();
         change(&folder, &mut other);
         let began = Instant::now();
-        let ended = Job::start(&folder, &words, Some((CULPRIT, &other))).end(TIMEOUT + GRACE);
+        let ended =
+            Job::start(&folder, &words, Some((CULPRIT, &other))).end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let message = named(&ended, CULPRIT, true);
@@ -158,7 +159,7 @@ fn u40_a_line_that_cannot_be_read_is_named_by_every_rank_with_its_file() {
         let mut words = training(&folder, layout, &[]);
         set(&mut words, "--data", &bad_file(&folder));
         let began = Instant::now();
-        let ended = Job::start(&folder, &words, None).end(TIMEOUT + GRACE);
+        let ended = Job::start(&folder, &words, None).end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let errors = ended.errors();
@@ -179,7 +180,7 @@ fn a_disk_that_is_full_for_rank_0_is_told_to_all() {
         let more = ["--save", &saved, "--save-every", "5"];
         let began = Instant::now();
         let job = Job::start(&folder, &training(&folder, layout, &more), None);
-        let ended = job.end(TIMEOUT + GRACE);
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
         drop(disk);
         assert!(!ended.succeeded, "{ended}");

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Processes of every job.
@@ -18,6 +18,28 @@ const START: Duration = Duration::from_secs(30);
 
 /// One job at a time: each has more processes than there are cores.
 static ONE: Mutex<()> = Mutex::new(());
+
+/// A limit that holds on two quiet processors, on this machine as busy as it is: there, a launch of
+/// processes that do nothing takes half a second.
+pub(crate) fn soon(limit: Duration) -> Duration {
+    static SLOWNESS: OnceLock<f64> = OnceLock::new();
+    let times = SLOWNESS.get_or_init(|| {
+        let began = Instant::now();
+        let launched = mpirun().args(["-n", &WORLD.to_string(), "true"]).status();
+        assert!(launched.expect("mpirun starts").success(), "mpirun starts nothing");
+        (began.elapsed().as_secs_f64() / 0.5).max(1.0)
+    });
+    limit.mul_f64(*times)
+}
+
+/// The launcher, up to how many of what.
+fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none"]);
+    // For a test that is root's, as in a container.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
 
 /// A fresh folder, removed at the end.
 pub(crate) struct Folder(PathBuf);
@@ -108,13 +130,14 @@ impl Job {
         other: Option<(usize, &[String])>,
     ) -> Self {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Measured while nothing else of this runs.
+        soon(Duration::ZERO);
         let said = File::create(folder.0.join("said")).expect("a file");
         let parts = match other {
             None => vec![(WORLD, words)],
             Some((rank, others)) => vec![(rank, words), (1, others), (WORLD - rank - 1, words)],
         };
-        let mut command = Command::new("mpirun");
-        command.args(["--oversubscribe", "--bind-to", "none"]);
+        let mut command = mpirun();
         // Each tells which process it is, and becomes the program.
         let tells = folder.path("process-$OMPI_COMM_WORLD_RANK");
         let script = format!("echo $$ >{tells}; exec \"$@\"");
@@ -122,7 +145,6 @@ impl Job {
             command.args((index > 0).then_some(":")).args(["-n", &processes.to_string()]);
             command.args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_emb")]).args(words);
         }
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.stdin(Stdio::null()).stderr(said.try_clone().expect("a file")).stdout(said);
         let launcher = command.spawn().expect("mpirun starts");
         Self { launcher, folder: folder.0.clone(), _one: one }
