@@ -19,9 +19,29 @@ template <typename T> struct Sum {
     static __device__ __forceinline__ T of(T a, T b) { return a + b; }
 };
 
+// The sum as float has more than twice the digits: rounded again, it is the nearest.
+template <> struct Sum<__half> {
+    static __device__ __forceinline__ __half of(__half a, __half b) { return nearest<__half>(load(a) + load(b)); }
+};
+template <> struct Sum<__nv_bfloat16> {
+    static __device__ __forceinline__ __nv_bfloat16 of(__nv_bfloat16 a, __nv_bfloat16 b) {
+        return nearest<__nv_bfloat16>(load(a) + load(b));
+    }
+};
+
+// As floats, 16-bit ones compare alike.
+__device__ __forceinline__ double comparable(double x) { return x; }
+__device__ __forceinline__ uint64_t comparable(uint64_t x) { return x; }
+__device__ __forceinline__ float comparable(float x) { return x; }
+__device__ __forceinline__ float comparable(__half x) { return load(x); }
+__device__ __forceinline__ float comparable(__nv_bfloat16 x) { return load(x); }
+
 template <typename T> struct Max {
     // A comparison with not-a-number is false: `b` is taken, unless `a` is it.
-    static __device__ __forceinline__ T of(T a, T b) { return a > b || a != a ? a : b; }
+    static __device__ __forceinline__ T of(T a, T b) {
+        const auto x = comparable(a), y = comparable(b);
+        return x > y || x != x ? a : b;
+    }
 };
 
 // 16 bytes of elements.
@@ -95,12 +115,16 @@ __device__ __forceinline__ void all(const Sources& sources, uint32_t count, T* o
 // out[k] = sources[0][k] + sources[1][k] + .., or the largest of them; not-a-number if one is.
 //
 // Grid and block: any, 256 threads and enough blocks to fill the device. For each element reads
-// `count` and writes one: 4 * (count + 1) bytes of f32, twice that of f64 and u64. 16 bytes of 4
+// `count` and writes one: 4 * (count + 1) bytes of f32, twice that of f64 and u64, half of f16 and bf16. 16 bytes of 4
 // vectors in flight a thread where all of them lie on 16 bytes, else one element of 4. 36 to 40
 // registers.
 EMB_REDUCE(sum_f32, Sum, float)
 EMB_REDUCE(sum_f64, Sum, double)
 EMB_REDUCE(sum_u64, Sum, uint64_t)
+EMB_REDUCE(sum_f16, Sum, __half)
+EMB_REDUCE(sum_bf16, Sum, __nv_bfloat16)
+EMB_REDUCE(max_f16, Max, __half)
+EMB_REDUCE(max_bf16, Max, __nv_bfloat16)
 EMB_REDUCE(max_f32, Max, float)
 EMB_REDUCE(max_f64, Max, double)
 EMB_REDUCE(max_u64, Max, uint64_t)

@@ -1,8 +1,10 @@
 //! What collectives carry: [`Element`], [`Sum`], [`Reduction`].
 
+use half::{bf16, f16};
+
 /// A plain number that every transport can move. Sealed: transports match on the list below.
 ///
-/// 16-bit floats and quantised rows travel as `u8`, encoded by [`Wire`](crate::Wire).
+/// Rows of fewer bits travel as `u8`, encoded by [`Wire`](crate::Wire).
 pub trait Element:
     sealed::Sealed + bytemuck::Pod + Default + PartialEq + Send + Sync + 'static
 {
@@ -12,7 +14,7 @@ pub trait Element:
 
 /// An element that can be reduced.
 pub trait Sum: Element {
-    /// `self + other`. Integers wrap around.
+    /// `self + other`, rounded to the nearest, ties to even. Integers wrap around.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 
@@ -39,14 +41,14 @@ pub(crate) mod sealed {
 }
 
 macro_rules! elements {
-    ($($code:literal $type:ident,)*) => {
+    ($($code:literal $name:literal $type:ty,)*) => {
         $(
             impl sealed::Sealed for $type {
                 const CODE: u8 = $code;
             }
 
             impl Element for $type {
-                const NAME: &'static str = stringify!($type);
+                const NAME: &'static str = $name;
             }
         )*
 
@@ -60,7 +62,16 @@ macro_rules! elements {
     };
 }
 
-elements! { 1 u8, 2 u32, 3 u64, 4 i64, 5 f32, 6 f64, }
+elements! {
+    1 "u8" u8,
+    2 "u32" u32,
+    3 "u64" u64,
+    4 "i64" i64,
+    5 "f32" f32,
+    6 "f64" f64,
+    7 "f16" f16,
+    8 "bf16" bf16,
+}
 
 macro_rules! floats {
     ($($type:ident)*) => {$(
@@ -78,6 +89,23 @@ macro_rules! floats {
 }
 
 floats! { f32 f64 }
+
+macro_rules! halves {
+    ($($type:ident)*) => {$(
+        impl Sum for $type {
+            /// The sum as `f32` has more than twice the digits: rounded again, it is the nearest.
+            fn plus(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() + other.to_f32())
+            }
+
+            fn larger(self, other: Self) -> Self {
+                if self > other || self.is_nan() { self } else { other }
+            }
+        }
+    )*};
+}
+
+halves! { f16 bf16 }
 
 impl Sum for u64 {
     fn plus(self, other: Self) -> Self {

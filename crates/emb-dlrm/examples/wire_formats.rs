@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! cargo run --release -p emb-dlrm --example wire_formats
-//! cargo run --release -p emb-dlrm --example wire_formats -- --steps 300
+//! cargo run --release -p emb-dlrm --example wire_formats -- --formats f16,bf16,int8,fp8-e4m3,fp8-e5m2,int4
 //! ```
 //!
 //! It ends with an error where `f16`, `bf16` or `int8` is further from `f32` than `--limit`.
@@ -33,11 +33,16 @@ const NUDGE: f64 = 1e-6;
 /// Compares the wire formats with `f32`.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Formats, as a list [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "FORMAT,...")]
+    /// Formats, as a list
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "FORMAT,...",
+        default_values_t = NEAR
+    )]
     formats: Vec<Wire>,
     /// Steps
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 300)]
     steps: u64,
     /// Samples of the global batch
     #[arg(long, value_name = "N", default_value_t = 2048)]
@@ -80,7 +85,6 @@ fn main() -> std::process::ExitCode {
 }
 
 fn compare(arguments: &Arguments) -> Result<String> {
-    let formats = if arguments.formats.is_empty() { &Wire::ALL[1..] } else { &arguments.formats };
     let exact = run(arguments, Wire::F32, 1.0)?;
     let nudged = run(arguments, Wire::F32, 1.0 + NUDGE)?;
     let percent = |of: &Outcome| 100.0 * (of.ne / exact.ne - 1.0);
@@ -93,7 +97,7 @@ fn compare(arguments: &Arguments) -> Result<String> {
     };
     line("f32", &exact);
     line("f32, nudged", &nudged);
-    for &wire in formats {
+    for &wire in &arguments.formats {
         let of = run(arguments, wire, 1.0)?;
         line(wire.name(), &of);
         if NEAR.contains(&wire) && percent(&of).abs() > arguments.limit {

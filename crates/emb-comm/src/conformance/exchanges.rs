@@ -2,6 +2,7 @@
 
 use super::Random;
 use crate::{Collective, Element, Result};
+use half::{bf16, f16};
 
 /// Sends `matrix[from][to]` elements from each rank to each; element `k` of rank `from` is
 /// `1000 * from + k`.
@@ -122,7 +123,9 @@ pub(super) fn every_element_type_travels<C: Collective>(comm: &mut C) -> Result<
     round_trip(comm, u64::try_from)?;
     round_trip(comm, i64::try_from)?;
     round_trip(comm, |value| u8::try_from(value).map(f32::from))?;
-    round_trip(comm, |value| u8::try_from(value).map(f64::from))
+    round_trip(comm, |value| u8::try_from(value).map(f64::from))?;
+    round_trip(comm, |value| u8::try_from(value).map(f16::from))?;
+    round_trip(comm, |value| u8::try_from(value).map(bf16::from))
 }
 
 fn round_trip<C: Collective, T: Element + std::fmt::Debug, E>(

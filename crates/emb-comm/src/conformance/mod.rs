@@ -90,6 +90,7 @@ pub fn checks<C: Collective>() -> Vec<Check<C>> {
         exchanges::broadcast_from_every_root,
         exchanges::every_element_type_travels,
         reductions::sums_are_those_in_rank_order_on_every_rank,
+        reductions::sums_of_16_bits_are_rounded_once_an_addition,
         reductions::sums_are_near_the_f64_oracle,
         reductions::repeated_sums_have_the_same_bits,
         reductions::integers_sum_exactly,

@@ -2,6 +2,7 @@
 
 use super::Random;
 use crate::{Collective, Result, Sum};
+use half::{bf16, f16};
 
 /// Lengths around those where parts of ranks are empty, uneven, or longer than a block.
 const LENGTHS: [usize; 9] = [0, 1, 2, 3, 7, 64, 513, 4099, 20_000];
@@ -38,6 +39,39 @@ pub(super) fn sums_are_those_in_rank_order_on_every_rank<C: Collective>(
         assert_eq!(sums, in_rank_order(world, len, |value| value), "rank {me}, {len} f64");
     }
     Ok(())
+}
+
+/// Every addition is that of [`Sum::plus`], which is checked against `f64` here: rounded once.
+pub(super) fn sums_of_16_bits_are_rounded_once_an_addition<C: Collective>(
+    comm: &mut C,
+) -> Result<()> {
+    fn same<C: Collective, T: Sum + std::fmt::Debug>(
+        comm: &mut C,
+        cast: fn(f64) -> T,
+        value: fn(T) -> f64,
+    ) -> Result<()> {
+        let (me, world) = (comm.rank(), comm.world());
+        for len in LENGTHS {
+            let mut sums = values(me, len, cast);
+            comm.all_reduce(&mut sums)?;
+            let mut expected = values(0, len, cast);
+            let mut largest = expected.clone();
+            for rank in 1..world {
+                for (k, other) in values(rank, len, cast).into_iter().enumerate() {
+                    // The sum of two is exact in `f64`.
+                    expected[k] = cast(value(expected[k]) + value(other));
+                    largest[k] = cast(value(largest[k]).max(value(other)));
+                }
+            }
+            assert_eq!(sums, expected, "rank {me}, sum of {len} {}", T::NAME);
+            let mut maxima = values(me, len, cast);
+            comm.all_reduce_max(&mut maxima)?;
+            assert_eq!(maxima, largest, "rank {me}, largest of {len} {}", T::NAME);
+        }
+        Ok(())
+    }
+    same(comm, f16::from_f64, f16::to_f64)?;
+    same(comm, bf16::from_f64, bf16::to_f64)
 }
 
 pub(super) fn sums_are_near_the_f64_oracle<C: Collective>(comm: &mut C) -> Result<()> {

@@ -4,6 +4,8 @@ use crate::element::sealed::Sealed;
 use crate::{Error, Reduction, Result, Sum};
 use bytemuck::{Pod, Zeroable};
 use emb_cuda::{Kept, Kernel, Plain, Shape, Stream, View, ViewMut};
+#[cfg(feature = "nccl")]
+use half::{bf16, f16};
 
 /// Vectors of one launch: `kSources` of the kernels.
 const SOURCES: usize = 64;
@@ -116,7 +118,8 @@ fn launch<T: Sum>(
 #[cfg(feature = "nccl")]
 pub(super) fn load(stream: &Stream) {
     for how in [Reduction::Sum, Reduction::Max] {
-        for name in [name::<f32>(how), name::<f64>(how), name::<u64>(how)] {
+        let floats = [name::<f32>(how), name::<f64>(how), name::<f16>(how), name::<bf16>(how)];
+        for name in floats.into_iter().chain([name::<u64>(how)]) {
             let _ = stream.device().kernel(name);
         }
     }
@@ -126,9 +129,13 @@ fn name<T: Sum>(how: Reduction) -> &'static str {
     match (how, <T as Sealed>::CODE) {
         (Reduction::Sum, 3) => "emb_reduce_sum_u64",
         (Reduction::Sum, 5) => "emb_reduce_sum_f32",
+        (Reduction::Sum, 7) => "emb_reduce_sum_f16",
+        (Reduction::Sum, 8) => "emb_reduce_sum_bf16",
         (Reduction::Sum, _) => "emb_reduce_sum_f64",
         (Reduction::Max, 3) => "emb_reduce_max_u64",
         (Reduction::Max, 5) => "emb_reduce_max_f32",
+        (Reduction::Max, 7) => "emb_reduce_max_f16",
+        (Reduction::Max, 8) => "emb_reduce_max_bf16",
         (Reduction::Max, _) => "emb_reduce_max_f64",
     }
 }

@@ -25,6 +25,9 @@ pub(super) struct Request(ffi::MPI_Request);
 // SAFETY: as for `Comm`; a request may be completed by another thread than began it.
 unsafe impl Send for Request {}
 
+// SAFETY: as above; what is shared is only compared.
+unsafe impl Sync for Request {}
+
 /// Where this process is: "rank 2 of 4, host a".
 static PLACE: OnceLock<String> = OnceLock::new();
 

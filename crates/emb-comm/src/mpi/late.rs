@@ -2,7 +2,7 @@
 
 use super::control::Place;
 use super::wire::Wire;
-use crate::failure::{FailureKind, list};
+use crate::failure::{Failure, FailureKind, list};
 use crate::local::Turn;
 use crate::{Error, Host, Result};
 use std::time::{Duration, Instant};
@@ -13,6 +13,20 @@ const GRACE: Duration = Duration::from_millis(300);
 
 /// How long a rank waits for the reason why another has gone, or for what it sent before.
 const REASON: Duration = Duration::from_millis(100);
+
+/// How long after a failure data may still arrive. Ranks whose headers agree move the data whatever
+/// happens elsewhere, so that nobody is left with a message that no one takes.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long after a failure headers may still arrive: some ranks may have them all, and move data.
+const HEADERS: Duration = Duration::from_millis(20);
+
+/// Since when a rank knows that what it waits for may not come.
+#[derive(Default)]
+pub(super) struct Since {
+    failed: Option<Instant>,
+    left: Option<Instant>,
+}
 
 /// What a rank waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +43,41 @@ impl Wire {
         &mut self,
         turn: &Turn<'_, Host>,
         what: Waiting,
-        left_since: &mut Option<Instant>,
+        since: &mut Since,
     ) -> Result<()> {
         self.control.look()?;
-        turn.still_well()?;
+        if let Some(failure) = turn.shared().failure() {
+            return self.after(&failure, turn, what, &mut since.failed);
+        }
         let questions = self.control.questions();
         if questions != self.answered {
             self.answered = questions;
             self.say_where(turn, false);
         }
         if self.control.has_departures() {
-            self.look_for_gone(turn, left_since)?;
+            self.look_for_gone(turn, &mut since.left)?;
         }
         if turn.is_late() { self.find_out(turn, what) } else { Ok(()) }
+    }
+
+    /// Fails where the world has, unless what this rank waits for is likely to be on its way.
+    fn after(
+        &mut self,
+        failure: &Failure,
+        turn: &Turn<'_, Host>,
+        what: Waiting,
+        failed_since: &mut Option<Instant>,
+    ) -> Result<()> {
+        let patience = match what {
+            Waiting::Data => PATIENCE,
+            Waiting::Headers => {
+                let missing = self.missing();
+                let hopeless = |&peer: &usize| failure.ranks().contains(&turn.member(peer));
+                if missing.iter().any(hopeless) { Duration::ZERO } else { HEADERS }
+            }
+        };
+        let since = failed_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < patience { Ok(()) } else { turn.still_well() }
     }
 
     /// Tells all whom this rank waits for.
@@ -87,7 +123,9 @@ impl Wire {
                 return Ok(());
             }
             self.control.look()?;
-            turn.still_well()?;
+            if turn.shared().has_failed() {
+                return Ok(());
+            }
             std::thread::sleep(Duration::from_micros(200));
         }
         let missing = self.missing();

@@ -3,7 +3,7 @@
 use super::calls::{self, Ends, Request};
 use super::chunks::chunks;
 use super::control::Control;
-use super::late::Waiting;
+use super::late::{PATIENCE, Since, Waiting};
 use super::pace::Pace;
 use crate::local::Turn;
 use crate::{Element, Error, Host, Result};
@@ -15,10 +15,6 @@ use std::time::{Duration, Instant};
 /// How long a process that ends the job lets the others say the same of themselves: their time is
 /// over in the same moment, and the launcher ends them at once.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-
-/// How long after a failure messages may still end by themselves: peers that know of it may be
-/// about to take them.
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long messages may take to end after that, receives cancelled.
 const GRACE: Duration = Duration::from_secs(1);
@@ -205,7 +201,7 @@ impl Wire {
     fn wait(&mut self, turn: &Turn<'_, Host>, what: Waiting) -> Result<()> {
         let began = Instant::now();
         let mut pace = Pace::new(self.spins);
-        let (mut looks, mut left_since) = (0u32, None);
+        let (mut looks, mut since) = (0u32, Since::default());
         let waited = loop {
             match calls::all_ended(&mut self.requests, &mut self.statuses) {
                 Ok(false) => {}
@@ -214,7 +210,7 @@ impl Wire {
             }
             if pace.is_slow() {
                 if looks.is_multiple_of(LOOKS)
-                    && let Err(error) = self.watch(turn, what, &mut left_since)
+                    && let Err(error) = self.watch(turn, what, &mut since)
                 {
                     break Err(error);
                 }

@@ -66,6 +66,12 @@ pub(super) fn cases() -> Vec<Case> {
             let said = ["rank 2 gave up in step 5: not here"];
             each_says(&[0, 1, 3], text, &said)
         }),
+        exit_code(
+            1,
+            case("u28_a_failure_amid_large_transfers_ends_them", amid, |_, text| {
+                each_says(&[0, 1, 2, 3], text, &["rank 2 gave up in step 0: enough"])
+            }),
+        ),
         case("a_rank_that_never_starts_is_missed", never_starts, |_, text| {
             let missed = text.contains("within 1s") && text.contains("says: ");
             (!missed).then(|| "nobody misses it".to_owned())
@@ -235,6 +241,31 @@ fn fail_together() -> ExitCode {
         assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
         assert!(odd.failure().is_some() && copy.failure() == odd.failure());
         beside
+    };
+    let outcome = run();
+    drop(rank);
+    said(me, outcome)
+}
+
+/// A thread of rank 2 gives up while all ranks exchange megabytes.
+fn amid() -> ExitCode {
+    let mut rank = start(&options(LONG));
+    let me = rank.rank();
+    let mut run = || {
+        let copy = rank.duplicate()?;
+        let mut values = vec![1.0f32; 1 << 20];
+        rank.barrier()?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                if me == 2 {
+                    copy.abort("enough");
+                }
+            });
+            loop {
+                rank.all_reduce(&mut values)?;
+            }
+        })
     };
     let outcome = run();
     drop(rank);

@@ -11,6 +11,12 @@ const POWERS: std::ops::RangeInclusive<u32> = 6..=22;
 /// Most bytes that a rank sends: buffers of ranks on one host are in memory together.
 const MOST_BYTES: usize = 16 << 20;
 
+/// What the largest messages have at least.
+const LEAST_BYTES: usize = 64 << 10;
+
+/// Seconds of a level that the largest messages need; with less time messages are smaller.
+const ENOUGH_SECONDS: f64 = 2.0;
+
 /// Bytes for all peers together where numbers of peers are compared.
 const BYTES_OF_PEERS: usize = 4 << 20;
 
@@ -111,12 +117,14 @@ fn level<'a, C: Collective>(
     let (world, rank) = (ranks.world(), ranks.rank());
     let whole = group(units);
     let told = |done| progress(&format!("exchanges over the {name}"), done);
-    let sizes = sizes(ranks, &whole, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
+    let enough = (budget.as_secs_f64() / ENOUGH_SECONDS).min(1.0);
+    let most = ((MOST_BYTES as f64 * enough) as usize).max(LEAST_BYTES);
+    let sizes = sizes(ranks, &whole, most, budget.mul_f64(0.5), &|done| told(0.5 * done))?;
     let of_size = |&(each, _): &(usize, bool)| Pattern::new(world, rank, each, &whole);
     let mut patterns: Vec<Pattern> = sizes.iter().map(of_size).collect();
     let mut size = 2;
     while size <= units {
-        patterns.push(of_peers(world, rank, &group(size)));
+        patterns.push(of_peers(world, rank, most, &group(size)));
         size = if size < units && size * 2 > units { units } else { size * 2 };
     }
     let seconds = run(ranks, &patterns, budget.mul_f64(0.5), &|done| told(0.5 + 0.5 * done))?;
@@ -144,6 +152,7 @@ fn level<'a, C: Collective>(
 fn sizes<C: Collective>(
     ranks: &mut C,
     talks: &Talks<'_>,
+    most: usize,
     budget: Duration,
     told: &dyn Fn(f64),
 ) -> Result<Vec<(usize, bool)>> {
@@ -152,7 +161,7 @@ fn sizes<C: Collective>(
     for power in POWERS {
         for quarters in 4..8 {
             let each = quarters << (power - 2);
-            if Pattern::new(world, rank, each, talks).bytes <= MOST_BYTES || sizes.len() < 8 {
+            if Pattern::new(world, rank, each, talks).bytes <= most || sizes.len() < 8 {
                 sizes.push((each, quarters % 2 == 1));
             }
         }
@@ -162,26 +171,39 @@ fn sizes<C: Collective>(
         sizes.pop();
     }
     let fitted = sizes.iter().filter(|&&(_, held_out)| !held_out).map(|&(each, _)| each);
-    let mut asked: Vec<usize> = fitted.collect();
-    let mut known: Vec<(usize, f64)> = Vec::new();
-    for search in 0..=SEARCHES {
-        let share = if search == 0 { 0.5 } else { 0.5 / SEARCHES as f64 };
-        let patterns: Vec<Pattern> =
-            asked.iter().map(|&each| Pattern::new(world, rank, each, talks)).collect();
-        let seconds = run(ranks, &patterns, budget.mul_f64(share), &|_| ())?;
-        told((search + 1) as f64 / (SEARCHES + 1) as f64);
-        if search > 0 {
-            sizes.extend(asked.iter().map(|&each| (each, false)));
-        }
-        known.extend(asked.into_iter().zip(seconds));
-        known.sort_by_key(|&(each, _)| each);
-        asked = inside_jumps(&known);
-        if asked.is_empty() {
+    let mut known = times(ranks, fitted.collect(), talks, budget.mul_f64(0.5))?;
+    let share = budget.mul_f64(0.5 / SEARCHES as f64);
+    for search in 1..=SEARCHES {
+        told(search as f64 / (SEARCHES + 1) as f64);
+        let jumps = jumps(&known);
+        if jumps.is_empty() {
             break;
         }
+        sizes.extend(jumps.iter().map(|jump| (jump[1], false)));
+        // Both ends once more: what is measured at another time is no comparison.
+        let again = times(ranks, jumps.into_iter().flatten().collect(), talks, share)?;
+        known.retain(|&(each, _)| again.iter().all(|&(other, _)| other != each));
+        known.extend(again);
+        known.sort_by_key(|&(each, _)| each);
     }
     sizes.sort_unstable();
     Ok(sizes)
+}
+
+/// Seconds of sizes, ascending, each once.
+fn times<C: Collective>(
+    ranks: &mut C,
+    mut sizes: Vec<usize>,
+    talks: &Talks<'_>,
+    budget: Duration,
+) -> Result<Vec<(usize, f64)>> {
+    let (world, rank) = (ranks.world(), ranks.rank());
+    sizes.sort_unstable();
+    sizes.dedup();
+    let patterns: Vec<Pattern> =
+        sizes.iter().map(|&each| Pattern::new(world, rank, each, talks)).collect();
+    let seconds = run(ranks, &patterns, budget, &|_| ())?;
+    Ok(sizes.into_iter().zip(seconds).collect())
 }
 
 /// How often a jump is looked for in a part of where it was: five times leave a tenth of it.
@@ -191,9 +213,9 @@ const SEARCHES: usize = 5;
 /// is held out.
 const INSIDE: f64 = 0.4;
 
-/// Sizes between neighbours whose seconds differ by far more than those to both sides of them: where a
-/// protocol switches.
-fn inside_jumps(points: &[(usize, f64)]) -> Vec<usize> {
+/// Neighbours whose seconds differ by far more than those to both sides of them, where a protocol
+/// switches, and a size between them.
+fn jumps(points: &[(usize, f64)]) -> Vec<[usize; 3]> {
     let slope = |a: (usize, f64), b: (usize, f64)| (b.1 - a.1) / (b.0 - a.0) as f64;
     let mut inside = Vec::new();
     for (at, pair) in points.windows(2).enumerate() {
@@ -204,16 +226,16 @@ fn inside_jumps(points: &[(usize, f64)]) -> Vec<usize> {
         let jumps = behind > 1.08 * before && behind - before > 3.0 * expected;
         // Between neighbours so close nothing is held out.
         if jumps && to - from > from / 32 + 8 {
-            inside.push(from + ((to - from) as f64 * INSIDE) as usize);
+            inside.push([from, from + ((to - from) as f64 * INSIDE) as usize, to]);
         }
     }
     inside
 }
 
 /// Equally many bytes, among however many peers.
-fn of_peers(world: usize, rank: usize, talks: &Talks<'_>) -> Pattern {
+fn of_peers(world: usize, rank: usize, most: usize, talks: &Talks<'_>) -> Pattern {
     let peers = Pattern::new(world, rank, 1, talks).peers.max(1);
-    Pattern::new(world, rank, BYTES_OF_PEERS / peers, talks)
+    Pattern::new(world, rank, BYTES_OF_PEERS.min(most) / peers, talks)
 }
 
 /// What each pattern takes.
@@ -237,17 +259,4 @@ fn run<C: Collective>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::inside_jumps;
-
-    #[test]
-    fn a_jump_is_looked_for_where_it_is() {
-        let line = |bytes: usize| (bytes, 1e-6 + bytes as f64 * 1e-10);
-        let mut points: Vec<(usize, f64)> = (4..20).map(|power| line(1 << power)).collect();
-        assert_eq!(inside_jumps(&points), [] as [usize; 0], "a line has no jumps");
-        for point in points.iter_mut().filter(|point| point.0 >= 4096) {
-            point.1 += 3e-6;
-        }
-        assert_eq!(inside_jumps(&points), [2048 + 819]);
-    }
-}
+mod tests;

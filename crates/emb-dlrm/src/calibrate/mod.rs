@@ -1,4 +1,4 @@
-//! Machines measured: [`calibrate`] times exchanges, look-ups and products over all ranks and writes
+//! Machines measured: [`measure`] times exchanges, look-ups and products over all ranks and writes
 //! what a planner reads.
 //!
 //! ```text

@@ -4,7 +4,9 @@ use super::nearest::explain;
 use crate::sharded::Wires;
 use crate::{Error, Result};
 use emb_comm::Wire;
-use emb_shard::{Plan, ReplicaSync, ValueType, WorkloadSpec};
+use emb_shard::{Plan, ReplicaSync};
+#[cfg(feature = "data")]
+use emb_shard::{ValueType, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -52,6 +54,7 @@ impl WireOptions {
     }
 
     /// Says it to the cost model.
+    #[cfg(feature = "data")]
     pub(crate) fn price(self, spec: &mut WorkloadSpec) {
         let [forward, backward, sync, _] =
             self.formats.map(|wire| value_type(wire.unwrap_or_default()));
@@ -70,6 +73,7 @@ impl WireOptions {
     }
 }
 
+#[cfg(feature = "data")]
 fn value_type(wire: Wire) -> ValueType {
     match wire {
         Wire::F32 => ValueType::F32,

@@ -8,7 +8,7 @@ use super::ending::{End, How};
 use super::frames::{FINISH, Frame, KILL, Keeper, MAGIC};
 use super::leash::leashed;
 use super::signals::forward_signals;
-use super::{Error, Place, environment, status};
+use super::{Error, Place, environment, said, status};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -75,7 +75,7 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
         move || hear(orders, &to)
     });
     let path = status_path(key, place.rank);
-    drop(status::create(&path));
+    drop(said::create(&path));
     let begun = Instant::now();
     let started = start(emb, program, &path);
     let pid = started.as_ref().map_or(0, Child::id);
@@ -88,7 +88,7 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
         Ok(child) => watch(child, &line, &events, &to, &path),
         Err(why) => Watched { how: How::NotStarted(why), told: false, alone: false },
     };
-    let said = status::read(&path);
+    let said = said::read(&path);
     drop(std::fs::remove_file(&path));
     let seconds = begun.elapsed().as_secs_f64();
     let (step, missing) = (said.step, said.missing);
@@ -303,7 +303,7 @@ impl Watch<'_> {
 
     fn beat(&self) {
         if self.ended.is_none() {
-            say(self.line, &Frame::Beat(status::read(self.status).step));
+            say(self.line, &Frame::Beat(said::read(self.status).step));
         }
     }
 

@@ -35,6 +35,8 @@ pub mod mpirun;
 mod place;
 mod point;
 #[cfg(feature = "cli")]
+mod said;
+#[cfg(feature = "cli")]
 mod signals;
 #[cfg(feature = "cli")]
 mod start;

@@ -56,19 +56,27 @@ pub(super) fn arguments(run: &MpiRun, world: usize) -> Vec<OsString> {
         .into_iter()
         .map(str::to_owned)
         .collect();
-    match &run.hosts {
-        Some(hosts) => all.extend(["--host".to_owned(), hosts.to_string()]),
-        None => all.push("--oversubscribe".to_owned()),
+    let hosts = run.hosts.as_ref().map(ToString::to_string);
+    // This host is named, because mpirun would otherwise take all hosts of an allocation it is in.
+    let here = || format!("localhost:{world}");
+    all.extend(["--host".to_owned(), hosts.unwrap_or_else(here)]);
+    if run.hosts.is_none() && world > cores() {
+        // Ranks that wait leave the cores to the others.
+        all.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(str::to_owned));
     }
     all.extend(run.arguments.iter().cloned());
     all.extend(["-n".to_owned(), world.to_string()]);
     all.into_iter().map(OsString::from).collect()
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// What a person should know before `mpirun` starts; lines.
 pub fn notes(run: &MpiRun, world: usize) -> Vec<String> {
     let mut notes = Vec::new();
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = cores();
     if run.hosts.is_none() && world > cores {
         notes.push(format!("{world} ranks share {cores} cores"));
     }
@@ -101,8 +109,9 @@ mod tests {
 
     #[test]
     fn hosts_are_handed_on_and_one_host_takes_more_ranks_than_cores() {
-        let here = arguments(&MpiRun::default(), 4);
+        let here = arguments(&MpiRun::default(), 4000);
         assert!(here.contains(&"--oversubscribe".into()), "{here:?}");
+        assert!(here.contains(&"localhost:4000".into()), "{here:?}");
         let hosts = crate::launch::Hosts::parse("a:2,b:2").ok();
         let there = MpiRun { hosts, arguments: vec!["--verbose".into()], ..MpiRun::default() };
         let there = arguments(&there, 4);

@@ -43,7 +43,8 @@ impl fmt::Display for Point {
 pub fn meeting_name(launcher: Launcher, lookup: Lookup<'_>) -> String {
     let names: &[&str] = match launcher {
         Launcher::OpenMpi => &["OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"],
-        Launcher::Pmi => &["PMI_ID", "HYDI_CONTROL_FD"],
+        // What Hydra numbers is of a rank or a host, not of the job.
+        Launcher::Pmi => &[],
         Launcher::Slurm => &["SLURM_JOB_ID", "SLURM_STEP_ID"],
         Launcher::Torchrun => {
             &["TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"]

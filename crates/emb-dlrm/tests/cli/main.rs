@@ -319,10 +319,19 @@ fn u41_every_flag_of_the_readme_is_in_the_help() {
     let readme = include_str!("../../README.md");
     let root = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"))
         .expect("the README");
-    let helps: String = ["train", "eval", "predict", "inspect", "profile", "plan", "simulate"]
-        .iter()
-        .map(|command| stdout(&emb(&[command, "--help"])))
-        .collect();
+    let commands = [
+        "train",
+        "eval",
+        "predict",
+        "inspect",
+        "profile",
+        "plan",
+        "simulate",
+        "launch",
+        "doctor",
+        "calibrate",
+    ];
+    let helps: String = commands.iter().map(|command| stdout(&emb(&[command, "--help"]))).collect();
     let cargo = [
         "--release",
         "--workspace",

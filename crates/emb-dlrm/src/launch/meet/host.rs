@@ -55,7 +55,7 @@ pub(super) fn receive(
     let listener = listen(at, deadline)?;
     let guests = (0..me.world).map(|_| None).collect();
     let mut meeting = Meeting { me, callers: Vec::new(), guests, refused: Vec::new() };
-    while !meeting.missing().is_empty() {
+    while !meeting.all_are_there() {
         if Instant::now() >= deadline {
             return Err(meeting.give_up(at, timeout));
         }
@@ -105,6 +105,21 @@ fn listen(at: &Point, deadline: Instant) -> Result<TcpListener, Error> {
 impl Meeting<'_> {
     fn missing(&self) -> Vec<usize> {
         (1..self.me.world).filter(|&rank| self.guests[rank].is_none()).collect()
+    }
+
+    /// Whether all have come and none of them has left: one that did may come again.
+    fn all_are_there(&mut self) -> bool {
+        if !self.missing().is_empty() {
+            return false;
+        }
+        for (rank, place) in self.guests.iter_mut().enumerate() {
+            if let Some(guest) = place.take_if(|guest| !guest.is_there())
+                && self.refused.len() < REASONS
+            {
+                self.refused.push(format!("rank {rank} on {} came and left", guest.host));
+            }
+        }
+        self.missing().is_empty()
     }
 
     /// Takes what connections there are, up to a limit: a flood of strangers waits outside.
@@ -176,7 +191,7 @@ impl Meeting<'_> {
             timeout.as_secs_f64()
         );
         if !self.refused.is_empty() {
-            said = format!("{said}; sent away: {}", self.refused.join("; "));
+            said = format!("{said}; sent away or gone: {}", self.refused.join("; "));
         }
         for guest in self.guests.iter().flatten() {
             reply(&guest.stream, &Reply::Failed(said.clone()));

@@ -138,14 +138,23 @@ fn two_processes_of_one_rank_are_told_and_the_first_stays() {
 }
 
 #[test]
-fn a_rank_that_left_may_come_again() {
-    meets_despite(|at| {
+fn a_rank_that_left_may_come_again_and_is_waited_for() {
+    let at = &point();
+    scope(|scope| {
+        let mut ranks = vec![scope.spawn(move || come(at, &hello(0, 4)))];
         let mut stream = connect(at);
         stream.write_all(&pack(&hello(3, 4)).expect("bytes")).expect("heard");
-        // Long enough that it is a guest when it leaves.
+        // Long enough that it is mostly a guest when it leaves, and its place seems taken.
         std::thread::sleep(Duration::from_millis(60));
         drop(stream);
-        std::thread::sleep(Duration::from_millis(20));
+        ranks.extend((1..3).map(|rank| scope.spawn(move || come(at, &hello(rank, 4)))));
+        // All others are there by now.
+        std::thread::sleep(Duration::from_millis(150));
+        ranks.push(scope.spawn(move || come(at, &hello(3, 4))));
+        for rank in ranks {
+            let met = rank.join().expect("no panic").expect("all meet");
+            assert_eq!(met.hosts, ["host0", "host0", "host1", "host1"]);
+        }
     });
 }
 

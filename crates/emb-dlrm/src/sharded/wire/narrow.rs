@@ -152,3 +152,41 @@ fn in_bytes(all: &mut Vec<usize>, counts: &[usize]) {
     all.clear();
     all.extend(counts.iter().map(|count| count * EACH));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wires;
+    use super::*;
+    use emb_comm::{Options, run};
+
+    /// Gradients of rank `rank`; few that are the same on all.
+    fn values(rank: usize, len: usize) -> Vec<f32> {
+        (0..len).map(|k| ((k * 7 + rank * 13) as f32 * 0.61).sin() / 4096.0).collect()
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_on_all_ranks_and_are_within_the_bound() {
+        for (world, len) in [(2, 9), (3, 100), (4, 2)] {
+            for wire in [Wire::F32, Wire::F16, Wire::Bf16] {
+                let sums = run(world, &Options::default(), |ranks| {
+                    let mut narrow = Narrow::default();
+                    narrow.set(Wires { dense: wire, batch: 4096, ..Wires::default() }.of_dense());
+                    let mut sum = values(ranks.rank(), len);
+                    narrow.all_reduce(ranks, &mut sum)?;
+                    Ok::<_, emb_comm::Error>(sum)
+                });
+                let sums = sums.expect("a sum");
+                assert!(sums.iter().all(|sum| sum == &sums[0]), "{wire}, {world} ranks");
+                for (k, sum) in sums[0].iter().enumerate() {
+                    let parts = (0..world).map(|rank| f64::from(values(rank, len)[k]));
+                    let apart = (f64::from(*sum) - parts.clone().sum::<f64>()).abs();
+                    // Each part is rounded, and the sum once more; both times scaled.
+                    let magnitude: f64 = parts.map(f64::abs).sum();
+                    let allowed =
+                        2.1 * wire.max_error(&[magnitude as f32]) + 1e-6 * magnitude + 1e-10;
+                    assert!(apart <= allowed, "{wire}: {apart:e} of {allowed:e}");
+                }
+            }
+        }
+    }
+}

@@ -15,7 +15,7 @@ Every second size is held out of the fit, and the largest error of those is prin
 can be trusted with.";
 
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(allow_negative_numbers = true, after_long_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
     /// File to write the topology to, for emb plan and emb simulate.
     #[arg(long, value_name = "FILE.toml")]

@@ -13,7 +13,7 @@ Examples:
 Ends with 0 where there is no problem, with 1 where there is one; warnings do not count.";
 
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(allow_negative_numbers = true, after_long_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     /// Ranks of the exchange, threads of this process; under mpirun (a build with mpi) its processes are the ranks [default: usable cores, 2 to 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -12,10 +12,10 @@ Examples:
     emb launch --transport nccl -- train --data day_*.gz
     emb launch -n 4 -- doctor
 
-Standard output is that of rank 0; what else ranks print comes on standard error, with the rank in
-front. When a rank fails, the others have --timeout-to-end seconds to say what they saw, then all are
-ended. The exit code is that of the first cause: that of its process, or 128 and the number of the
-signal that killed it; 75 where it stalled.";
+Standard output is that of rank 0; what else ranks print comes on standard error, with the rank
+in front. When a rank fails, the others have --timeout-to-end seconds to say what they saw, then
+all are ended. The exit code is that of the first cause: that of its process, or 128 and the number
+of the signal that killed it; 75 where it stalled.";
 
 /// What carries between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
