@@ -61,11 +61,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
     let programs = programs(workspace, options)?;
     let machine = machine(workspace, &programs, &mut outcomes)?;
     eprintln!("test-mpi: built after {:.1} s", start.elapsed().as_secs_f64());
-    // One after the other: each has as many ranks as there are processors, or more.
-    for program in &programs {
-        if let Some(step) = step(program, machine.as_ref(), &rows) {
-            outcomes.push(step.run(&out.join("logs"))?);
-        }
+    let (logs, step) = (out.join("logs"), |program| step(program, machine.as_ref(), &rows));
+    let (jobs, threads): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.target.requires(&["mpi"]));
+    // Threads wait more than they work. Jobs run one after the other: each has as many processes as
+    // there are processors, or more.
+    outcomes.extend(step::run_all(threads.into_iter().filter_map(step).collect(), &logs)?);
+    for step in jobs.into_iter().filter_map(step) {
+        outcomes.push(step.run(&logs)?);
     }
     let rows = rows::read(&rows)?;
     crate::print(&format!("{}\n{}", rows::table(&rows), step::table(&outcomes)))?;
