@@ -43,7 +43,9 @@ pub enum Error {
         value: f32,
     },
     /// A row whose values are further apart than the format can say.
-    #[error("row {row}: values from {min} to {max} are too far apart to travel as {wire}")]
+    #[error(
+        "row {row}: values from {min:e} to {max:e} are too large, or too far apart, to travel as {wire}"
+    )]
     RangeTooWide {
         /// The format.
         wire: Wire,

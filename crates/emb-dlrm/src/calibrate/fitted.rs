@@ -119,6 +119,16 @@ pub fn from_tables(tables: &[NcclTable], machine: &Machine) -> Result<Calibratio
             first.nodes()
         )));
     }
+    if let Some(other) = outside.iter().max_by_key(|table| table.node_ranks())
+        && other.node_ranks() < node
+    {
+        return Err(Error::Config(format!(
+            "{}: {} on each host, a table of one host has {node}: give an alltoall_perf table of \
+             several hosts with {node} ranks on each, or leave one of the two out",
+            other.path.display(),
+            other.node_ranks()
+        )));
+    }
     let mut levels = Vec::new();
     for (name, tables) in [("node", &mut inside), ("cluster", &mut outside)] {
         if !tables.is_empty() {
@@ -128,6 +138,14 @@ pub fn from_tables(tables: &[NcclTable], machine: &Machine) -> Result<Calibratio
     let times = Times { levels };
     let mut calibration = build(&times, machine, most as u32, UnitRanks::Equal(node as u32))?;
     let sums = tables.iter().filter(|table| table.test == NcclTest::AllReduce);
+    let wrong = tables.iter().filter(|table| table.wrong > 0);
+    calibration.notes.extend(wrong.map(|table| {
+        format!(
+            "{}: {} elements arrived WRONG (#wrong): see to that first",
+            table.path.display(),
+            table.wrong
+        )
+    }));
     calibration.notes.extend(sums.map(|table| {
         format!(
             "{}: a sum takes {} messages one after the other; the latency is that of one, and so much \

@@ -35,6 +35,8 @@ pub struct NcclTable {
     pub hosts: Vec<String>,
     /// `(size, seconds)`, out of place, by ascending size.
     pub points: Vec<(u64, f64)>,
+    /// Elements that arrived other than they were sent, where the test has compared them.
+    pub wrong: u64,
 }
 
 impl NcclTable {
@@ -113,6 +115,7 @@ struct Columns {
     time: usize,
     algorithm: usize,
     bus: usize,
+    wrong: Option<usize>,
 }
 
 /// What the lines so far have said.
@@ -124,6 +127,7 @@ struct Reading {
     rows: Vec<(u64, f64)>,
     /// Bandwidth of the bus over that of the algorithm, on the last size.
     ratio: Option<f64>,
+    wrong: u64,
 }
 
 impl Reading {
@@ -162,6 +166,9 @@ impl Reading {
             self.ratio = Some(bus / algorithm);
         }
         self.rows.push((size, time * 1e-6));
+        // `N/A` where nothing was compared; older programs print an error as a float there.
+        let wrong = columns.wrong.and_then(|column| words.get(column)?.parse::<u64>().ok());
+        self.wrong = self.wrong.saturating_add(wrong.unwrap_or(0));
         Ok(())
     }
 }
@@ -181,7 +188,7 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
             .line(line)
             .map_err(|what| Error::Config(format!("{}:{}: {what}", path.display(), number + 1)))?;
     }
-    let Reading { hosts, named, rows, ratio, .. } = reading;
+    let Reading { hosts, named, rows, ratio, wrong, .. } = reading;
     let whole = |what: &str| Error::Config(format!("{}: {what}", path.display()));
     if rows.is_empty() {
         return Err(whole(
@@ -200,7 +207,7 @@ fn parse(path: &Path, text: &str) -> Result<NcclTable> {
     let test = test.ok_or_else(|| {
         whole("which test printed it isn't known: name the file all_reduce, alltoall or sendrecv")
     })?;
-    let table = NcclTable { path: path.to_owned(), test, hosts, points: merged(rows) };
+    let table = NcclTable { path: path.to_owned(), test, hosts, points: merged(rows), wrong };
     let of_host = |host| table.hosts.iter().filter(|&other| other == host).count();
     if table.hosts.iter().any(|host| of_host(host) != table.node_ranks()) {
         return Err(whole(
@@ -227,7 +234,8 @@ fn header(words: &[&str]) -> Option<Columns> {
     let words: Vec<&str> = words.iter().copied().filter(|&word| word != "#").collect();
     let find = |name: &str| words.iter().position(|&word| word.trim_start_matches('#') == name);
     (find("size") == Some(0)).then_some(())?;
-    Some(Columns { time: find("time")?, algorithm: find("algbw")?, bus: find("busbw")? })
+    let wrong = find("wrong");
+    Some(Columns { time: find("time")?, algorithm: find("algbw")?, bus: find("busbw")?, wrong })
 }
 
 fn test_named(text: &str) -> Option<NcclTest> {

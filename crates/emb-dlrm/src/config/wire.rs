@@ -39,14 +39,18 @@ impl WireOptions {
     /// Refuses formats that nothing of the plan travels in.
     pub(super) fn refuse_unused(self, plan: &Plan) -> Result<()> {
         let tiers = || plan.placed().iter().flat_map(|(_, placed)| &placed.tiers);
-        let [forward, backward, sync, _] = self.formats;
+        // What would be sent as it is anyway is refused nowhere.
+        let [forward, backward, sync, _] =
+            self.formats.map(|format| format.filter(|wire| *wire != Wire::F32));
         let synced = |sync| !matches!(sync, ReplicaSync::None);
         let (what, why) = if sync.is_some() && !tiers().any(|tier| synced(tier.sync)) {
             ("sync", "no table has replicas")
         } else if forward.or(backward).is_some() && tiers().all(|tier| tier.mesh.group_ranks() == 1)
         {
             let what = if forward.is_some() { "forward" } else { "backward" };
-            (what, "every rank has every table: nothing is exchanged")
+            let why = "every rank has every table, nothing is exchanged: leave it out, or give \
+                       another --plan, as row-wise";
+            (what, why)
         } else {
             return Ok(());
         };
@@ -97,8 +101,9 @@ impl FromStr for WireOptions {
         let mut formats = [None; 4];
         for part in text.split(',') {
             let (slots, word) = match part.split_once('=') {
-                None => (0..2, part),
+                None => (0..2, part.trim()),
                 Some((key, word)) => {
+                    let (key, word) = (key.trim(), word.trim());
                     let known = KEYS.iter().position(|known| *known == key);
                     let at = known.ok_or_else(|| explain(key, &KEYS))?;
                     (at..at + 1, word)
@@ -158,12 +163,15 @@ mod tests {
             read("fp8-e4m3,sync=f16"),
             Ok("forward=fp8-e4m3,backward=fp8-e4m3,sync=f16".into())
         );
+        assert_eq!(read(" forward = int4 , dense=bf16"), Ok("forward=int4,dense=bf16".into()));
     }
 
     #[test]
     fn other_words_are_refused_with_the_nearest() {
         assert!(refused("fp16").contains("did you mean \"f16\"?"), "{}", refused("fp16"));
         assert!(refused("fp8-e4m2").contains("did you mean \"fp8-e4m3\"?"));
+        assert!(refused("fp8").contains("did you mean \"fp8-e4m3\"?"));
+        assert!(refused("int8-rowwise").contains("did you mean \"int8\"?"));
         assert!(refused("foward=f16").contains("did you mean \"forward\"?"));
         assert_eq!(refused("f16,backward=int8"), "backward is f16 and int8: give one");
         let wires = "sync=int8".parse::<WireOptions>().expect("a format").wires(128);

@@ -126,7 +126,9 @@ fn run(name: &str, argument: &str) -> Result<String, String> {
 fn file_system(folder: &Path) -> Result<Disk, String> {
     let found = rustix::fs::statvfs(folder);
     let found = found.map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(Disk { total: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize })
+    // Some network file systems say "without end" as the largest number of blocks.
+    let size = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Ok(Disk { total: size(found.f_blocks), free: size(found.f_bavail) })
 }
 
 /// `0-3,8` as `[0, 1, 2, 3, 8]`.

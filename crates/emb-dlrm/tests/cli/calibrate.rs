@@ -50,6 +50,12 @@ fn a_table_of_nccl_tests_becomes_a_topology_and_nonsense_is_refused() {
     refused(&emb(&["calibrate", "--from", &table, "--out", &out]), &["--like"]);
     let flags = ["calibrate", "--from", &table, "--like", "dgx-h1000", "--out", &out];
     refused(&emb(&flags), &["dgx-h1000"]);
+    // What can't be written is refused before anything is measured.
+    refused(
+        &emb(&["calibrate", "--out", &folder.path("no/t.toml")]),
+        &["there is no folder", "no"],
+    );
+    refused(&emb(&["calibrate", "--out", &folder.path("")]), &["is a folder"]);
 }
 
 /// The two numbers of the file's level.

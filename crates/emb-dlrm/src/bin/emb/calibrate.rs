@@ -1,7 +1,7 @@
 //! `emb calibrate`.
 
 use crate::args::CalibrateArgs;
-use crate::output::{json, out, write_file};
+use crate::output::{json, out, refuse_unwritable, write_file};
 use crate::progress::Told;
 use crate::text::{bytes, counted, seconds, table};
 use emb_comm::Collective;
@@ -59,6 +59,11 @@ impl Job for Measure<'_> {
 }
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
+    // Before minutes are spent on what can't be written.
+    refuse_unwritable(&args.out)?;
+    if args.name.trim().is_empty() {
+        return Err(Error::Config("--name is empty: a topology needs a name".to_owned()));
+    }
     let calibration = match &args.like {
         Some(like) => Some(read(args, like)?),
         None => measured(args)?,
@@ -151,6 +156,9 @@ fn text(args: &CalibrateArgs, calibration: &Calibration) -> Result<String> {
     parts.push(topology.to_string());
     parts.extend(bent);
     parts.extend(calibration.notes.iter().cloned());
-    parts.push(format!("written to {0}: emb plan --topology {0}", args.out.display()));
+    parts.push(format!(
+        "written to {0}; next: emb plan --topology {0} --workload FILE (of emb profile --out FILE)",
+        args.out.display()
+    ));
     Ok(parts.join("\n\n"))
 }

@@ -21,6 +21,9 @@ struct Report {
     problems: usize,
     warnings: usize,
     exchange: Option<Exchanged>,
+    /// Why there is no exchange, where one was asked for.
+    #[serde(skip)]
+    alone: bool,
 }
 
 #[derive(Serialize)]
@@ -72,7 +75,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let report = match done {
         // Another rank's process prints.
         Ok(None) => return Ok(ExitCode::SUCCESS),
-        Ok(Some((hosts, exchanged))) => report(hosts, exchanged),
+        Ok(Some((hosts, exchanged))) => {
+            let alone = exchanged.is_none() && args.seconds > 0.0;
+            Report { alone, ..report(hosts, exchanged) }
+        }
         // What a machine lacks is what is looked for.
         Err(error) => {
             let failed = Check {
@@ -104,7 +110,7 @@ fn report(hosts: Vec<Host>, exchange: Option<Exchanged>) -> Report {
     let (wrong, slow) =
         exchange.as_ref().map_or((0, 0), |exchange| (exchange.wrong.len(), exchange.slow.len()));
     let (problems, warnings) = (count(Verdict::Problem) + wrong, count(Verdict::Warning) + slow);
-    Report { hosts, problems, warnings, exchange }
+    Report { hosts, problems, warnings, exchange, alone: false }
 }
 
 fn text(report: &Report) -> String {
@@ -132,6 +138,9 @@ fn text(report: &Report) -> String {
         if exchanged.wrong.is_empty() {
             parts.push("contents: all as sent".to_owned());
         }
+    }
+    if report.alone {
+        parts.push("1 rank: nothing to exchange; --world 2 or more does".to_owned());
     }
     parts.push(format!(
         "{}, {}",
@@ -195,5 +204,5 @@ fn pairs(pairs: &Pairs) -> Option<String> {
         .into_iter()
         .filter_map(|(kind, rate)| Some(format!("ranks of {kind}: {:.2} GB/s", rate? / 1e9)))
         .collect();
-    Some(format!("{}\n{}", table(&head, &rows), kinds.join(", ")))
+    Some(format!("pairs, 1 MiB each way\n{}\n{}", table(&head, &rows), kinds.join(", ")))
 }

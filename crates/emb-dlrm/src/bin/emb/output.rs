@@ -56,6 +56,22 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
     })
 }
 
+/// Refuses a file that can't be written because of its folder, or because it is one.
+///
+/// # Errors
+/// The path is a folder, or in a folder that is not there.
+pub(crate) fn refuse_unwritable(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let what = if path.is_dir() {
+        format!("--out {}: is a folder, not a file", path.display())
+    } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        format!("--out {}: there is no folder {}", path.display(), folder.display())
+    } else {
+        return Ok(());
+    };
+    Err(emb_dlrm::Error::Config(what))
+}
+
 /// Turns a failed write to standard output into an error; a reader that left ends the program.
 pub(crate) fn finish(written: io::Result<()>) -> Result<()> {
     match written {

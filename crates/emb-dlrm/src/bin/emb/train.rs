@@ -5,7 +5,7 @@ use crate::output::{json, note, out};
 use crate::progress::Progress;
 use crate::text::{bytes, count, counted, pairs, table};
 use emb_dlrm::checkpoint::{Manifest, to_resume};
-use emb_dlrm::config::{Config, DeviceKind, Length, Options, Origin, Ranks};
+use emb_dlrm::config::{Config, DeviceKind, Length, Options, Origin, Ranks, WireOptions};
 use emb_dlrm::model::Interaction;
 use emb_dlrm::train::{Peers, Report, Silent, train_among};
 use emb_dlrm::{Result, sources};
@@ -70,7 +70,14 @@ fn introduce(config: &Config, peers: &Peers) -> Result<()> {
 /// What becomes of a checkpoint in the folder of --save.
 fn replaced(config: &Config) -> Result<Option<String>> {
     if let Some(found) = to_resume(config)? {
-        return Ok(Some(format!("--resume goes on from step {}", count(found.step))));
+        let wire = |wire: Option<WireOptions>| wire.unwrap_or_default().to_string();
+        let (then, now) = (wire(found.options.wire), wire(config.options.wire));
+        let other = if then == now {
+            String::new()
+        } else {
+            format!("; --wire was {}, is {}", or_default(&then), or_default(&now))
+        };
+        return Ok(Some(format!("--resume goes on from step {}{other}", count(found.step))));
     }
     if config.resume.is_some() {
         return Ok(Some("--resume finds no checkpoint yet: training begins anew".to_owned()));
@@ -80,6 +87,11 @@ fn replaced(config: &Config) -> Result<Option<String>> {
         format!("--save will replace the checkpoint of step {} there", count(found.step))
     };
     Ok(found.map(replaces))
+}
+
+/// The formats of a run that was told none.
+fn or_default(wire: &str) -> &str {
+    if wire.is_empty() { "f32" } else { wire }
 }
 
 /// The resolved configuration.
@@ -134,6 +146,7 @@ fn describe(config: &Config) -> Result<String> {
     if let Some(ranks) = &config.ranks {
         rows.push(("transport", config.device.transport.to_string()));
         rows.push(("ranks", self::ranks(config, ranks)));
+        rows.extend(config.options.wire.map(|wire| ("wire", wire.to_string())));
     }
     match &config.data {
         Origin::Files(_) => rows.push(("ids", format!("{} rows of each table", config.id_policy))),

@@ -115,6 +115,41 @@ fn a_table_of_one_host_and_one_of_two_make_two_levels() {
 }
 
 #[test]
+fn hosts_with_fewer_ranks_than_the_table_of_one_host_are_refused() {
+    let of = |hosts: Vec<&'static str>, name| {
+        Printed { test: "alltoall", hosts, latency: 5e-6, bandwidth: 1e11, new: true }.table(name)
+    };
+    let (inside, outside) = (of(vec!["a"; 4], "in"), of(vec!["a", "b", "c", "d"], "out"));
+    let error = from_tables(&[inside, outside], &machine()).expect_err("not one machine");
+    assert!(
+        error.to_string().contains("out: 1 on each host, a table of one host has 4"),
+        "{error}"
+    );
+}
+
+#[test]
+fn elements_that_arrived_wrong_are_said() {
+    let good = Printed {
+        test: "alltoall",
+        hosts: vec!["a"; 4],
+        latency: 5e-6,
+        bandwidth: 1e11,
+        new: true,
+    };
+    assert_eq!(good.table("good").wrong, 0);
+    let mut table = good.table("bad");
+    table.wrong = 3;
+    let made = from_tables(&[table], &machine()).expect("a topology");
+    assert!(made.notes.iter().any(|note| note.contains("bad: 3 elements arrived WRONG")));
+    let mut reading = Reading::default();
+    let lines = ["# size time algbw busbw #wrong", "8 1.0 1 1 2", "16 1.0 1 1 N/A", "32 1.0 1 1 1"];
+    for line in lines {
+        reading.line(line).expect("a table");
+    }
+    assert_eq!(reading.wrong, 3);
+}
+
+#[test]
 fn a_message_and_an_all_to_all_of_one_host_tell_what_peers_cost() {
     let of = |test, bandwidth| {
         Printed { test, hosts: vec!["a"; 8], latency: 5e-6, bandwidth, new: true }.table(test)

@@ -12,7 +12,7 @@ Examples:
     emb plan --workload stats.json --topology topology.toml
 
 Every second size is held out of the fit, and the largest error of those is printed: what the file
-can be trusted with.";
+can be trusted with. In JSON times are seconds, rates bytes a second.";
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = EXAMPLES)]

@@ -10,7 +10,9 @@ Examples:
     emb doctor --json | jq '.hosts[].checks[] | select(.verdict == \"problem\")'
     mpirun -n 8 --hostfile hosts emb doctor
 
-Ends with 0 where there is no problem, with 1 where there is one; warnings do not count.";
+Ends with 0 where there is no problem, with 1 where there is one; warnings do not count.
+GB/s a rank is what one rank sends (all-to-all), receives (gather, broadcast) or has (sum).
+In JSON times are seconds, rates bytes a second.";
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = EXAMPLES)]
