@@ -3,10 +3,11 @@
 use super::both;
 use crate::support::{Model, Random, cpu};
 use crate::tiered::{Lives, POOLED, Tiers};
-use emb_comm::{Collective, Options, Wire, run};
+use emb_comm::{Collective, Local, Options, Wire, run};
 use emb_dlrm::sharded::{Error, Wires};
 use emb_kernels::Pooling;
 use emb_optim::RuleKind;
+use emb_shard::Plan;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -19,18 +20,9 @@ fn a_gradient_that_is_no_number_is_refused_by_table_on_every_rank() {
             let (errors, begun) = (Mutex::new(Vec::new()), Instant::now());
             let options = Options::default().with_timeout(Duration::from_secs(20));
             let failure = run(4, &options, |world| {
-                let (mut cpu, me) = (cpu(), world.rank());
-                let mut sharded = model.shard(world, &mut cpu, &plan)?;
-                sharded.set_wires(both(wire))?;
-                let batch = model.batches(&mut Random::new(7 + me as u64), &[3], false).remove(0);
-                let routed = sharded.route(batch.as_ref())?;
-                let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
-                let mut gradient = vec![0.25; pooled.output().len()];
-                if me == 2 {
-                    // The last table's columns.
-                    gradient.iter_mut().skip(10).step_by(12).for_each(|value| *value = f32::NAN);
-                }
-                let done = pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1);
+                let me = world.rank();
+                // Rank 2 may refuse while others are still on their way to the gradients.
+                let done = step_of(&model, &plan, wire, world);
                 if let Err(error) = &done {
                     errors.lock().expect("no panic").push((me, error.to_string()));
                 }
@@ -49,6 +41,22 @@ fn a_gradient_that_is_no_number_is_refused_by_table_on_every_rank() {
             }
         }
     }
+}
+
+/// A step in which rank 2 has gradients that are no numbers for the last table.
+fn step_of(model: &Model, plan: &Plan, wire: Wire, world: &mut Local) -> Result<(), Error> {
+    let (mut cpu, me) = (cpu(), world.rank());
+    let mut sharded = model.shard(world, &mut cpu, plan)?;
+    sharded.set_wires(both(wire))?;
+    let batch = model.batches(&mut Random::new(7 + me as u64), &[3], false).remove(0);
+    let routed = sharded.route(batch.as_ref())?;
+    let pooled = routed.exchange(&mut sharded)?.pool(&mut sharded, &mut cpu)?;
+    let mut gradient = vec![0.25; pooled.output().len()];
+    if me == 2 {
+        // The last table's columns.
+        gradient.iter_mut().skip(10).step_by(12).for_each(|value| *value = f32::NAN);
+    }
+    pooled.backward(&mut sharded, &mut cpu, &gradient, 1.0, 1)
 }
 
 #[test]
