@@ -99,8 +99,9 @@ impl Switchboard {
         let port = self.listener.local_addr().map_err(failed)?.port();
         let mut addresses: Vec<SocketAddr> = vec![(Ipv4Addr::LOCALHOST, port).into()];
         for name in hosts.iter().flat_map(|hosts| hosts.names()) {
-            let address = towards(name)
-                .map_err(|error| Error::Start(format!("--hosts: host {name}: {error}")))?;
+            let address = towards(name).map_err(|error| {
+                Error::Start(format!("--hosts or --hostfile: host {name}: {error}"))
+            })?;
             let address = SocketAddr::new(address, port);
             // Ranks of this host come by its own address too; those of others must not.
             if !addresses.contains(&address) {
