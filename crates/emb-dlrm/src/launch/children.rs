@@ -42,10 +42,18 @@ pub(super) fn ended(child: &mut Child) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
-/// Waits for the children of this process, and ends those that stay.
-pub(super) fn end_children(children: &mut [Child]) {
+/// The signal that a child was ended by.
+pub(super) fn killed(child: &mut Child) -> Option<i32> {
+    child.try_wait().ok()??.signal()
+}
+
+/// Waits for the children of this process, and ends those that stay. Where they have no reason to
+/// end by themselves, they are told to at once.
+pub(super) fn end_children(children: &mut [Child], by_themselves: bool) {
+    let mut patience = if by_themselves { CHILDREN } else { Duration::ZERO };
     for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
-        let until = Instant::now() + CHILDREN;
+        let until = Instant::now() + patience;
+        patience = CHILDREN;
         while Instant::now() < until && children.iter_mut().any(|child| ended(child).is_none()) {
             std::thread::sleep(PAUSE);
         }

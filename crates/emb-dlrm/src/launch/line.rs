@@ -99,8 +99,9 @@ impl Switchboard {
         let port = self.listener.local_addr().map_err(failed)?.port();
         let mut addresses: Vec<SocketAddr> = vec![(Ipv4Addr::LOCALHOST, port).into()];
         for name in hosts.iter().flat_map(|hosts| hosts.names()) {
-            let address = towards(name)
-                .map_err(|error| Error::Start(format!("--hosts: host {name}: {error}")))?;
+            let address = towards(name).map_err(|error| {
+                Error::Start(format!("--hosts or --hostfile: host {name}: {error}"))
+            })?;
             let address = SocketAddr::new(address, port);
             // Ranks of this host come by its own address too; those of others must not.
             if !addresses.contains(&address) {
@@ -111,12 +112,11 @@ impl Switchboard {
         Ok(format!("{} {}", self.key, addresses.join(",")))
     }
 
-    /// Takes the calls that are there.
+    /// Takes the calls that are there, up to a limit: the others wait outside. Many keepers may
+    /// call at once, and each calls only once.
     pub(super) fn answer(&self) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if self.unknown.load(Ordering::Relaxed) >= STRANGERS {
-                continue;
-            }
+        while self.unknown.load(Ordering::Relaxed) < STRANGERS {
+            let Ok((stream, _)) = self.listener.accept() else { return };
             self.unknown.fetch_add(1, Ordering::Relaxed);
             let (key, to, voice) = (self.key.clone(), self.to.clone(), self.voice.clone());
             let unknown = self.unknown.clone();
@@ -247,6 +247,38 @@ mod tests {
         let gone = events.recv_timeout(Duration::from_secs(20)).expect("the end");
         assert!(matches!(gone, Event::Lost { rank: 1 }));
         assert!(events.try_recv().is_err(), "a stranger was let in");
+        Ok(())
+    }
+
+    #[test]
+    fn keepers_that_call_while_too_many_are_unknown_wait_and_are_heard() -> io::Result<()> {
+        const MANY: usize = 3;
+        let (to, events) = channel();
+        let board = Switchboard::open(false, to, Arc::new(Deaf)).expect("a port");
+        let contact = board.contact(None).expect("an address");
+        let (key, address) = contact.split_once(' ').expect("key and address");
+        let silent = (0..STRANGERS).map(|_| TcpStream::connect(address));
+        let silent: Vec<TcpStream> = silent.collect::<io::Result<_>>()?;
+        board.answer();
+        let mut calls = Vec::new();
+        for rank in 0..MANY {
+            let (version, host) = (env!("CARGO_PKG_VERSION").to_owned(), "a".to_owned());
+            let key = key.to_owned();
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(MAGIC)?;
+            Frame::Hello(Keeper { version, key, rank, world: MANY, host, pid: 7 })
+                .write(&mut stream)?;
+            calls.push(stream);
+        }
+        board.answer();
+        drop(silent);
+        let (begin, mut came) = (Instant::now(), 0);
+        while came < MANY {
+            board.answer();
+            came += events.try_iter().filter(|event| matches!(event, Event::Came { .. })).count();
+            assert!(begin.elapsed() < Duration::from_secs(20), "{came} of {MANY} came");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The processes of a world from start to end: [`Launch`].
 
 use super::Error;
-use super::children::{end_children, ended, listen};
+use super::children::{end_children, ended, killed, listen};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::keeper::GRACE;
@@ -131,7 +131,8 @@ impl Launch {
             World { launch: self, voice: &**voice, ranks, ends, aside, phase, told_of, floor };
         let ended = world.until_the_end(&board, &events, requests, &mut children);
         world.order(FINISH);
-        end_children(&mut children);
+        // Where not all ranks came, it may be that `mpirun` never ends by itself.
+        end_children(&mut children, world.missing().is_empty());
         ended
     }
 }
@@ -145,7 +146,7 @@ impl World<'_> {
         children: &mut [Child],
     ) -> Result<Outcome, Error> {
         let begun = Instant::now();
-        let (mut last, mut noted, mut childless) = (begun, false, None);
+        let (mut last, mut noted, mut childless, mut orphaned) = (begun, false, None, false);
         while self.ends.len() < self.launch.world {
             board.answer();
             match events.recv_timeout(TICK) {
@@ -161,6 +162,17 @@ impl World<'_> {
             self.look_at_clocks(now);
             let missing = self.missing();
             if missing.is_empty() {
+                // Ranks of an `mpirun` that is gone end with a code that says nothing of it.
+                let living = matches!(self.phase, Phase::Running | Phase::Grace(_));
+                let mpirun = matches!(self.launch.start, Start::MpiRun(_));
+                if mpirun
+                    && living
+                    && !orphaned
+                    && let Some(signal) = children.iter_mut().find_map(killed)
+                {
+                    orphaned = true;
+                    self.voice.note(&format!("mpirun was killed by signal {signal}"));
+                }
                 continue;
             }
             // What was said last may still be on its way.
@@ -169,6 +181,11 @@ impl World<'_> {
             }
             if childless.is_some_and(|at| now - at > Duration::from_millis(500)) {
                 return Ok(self.not_started(&missing, children, requests));
+            }
+            // Who did not come before all were told to end is not waited for.
+            let told = matches!(self.phase, Phase::Told(_) | Phase::Killed(_));
+            if told && self.ends.len() + missing.len() == self.launch.world {
+                return Ok(self.outcome(requests));
             }
             if !noted && now - begun > START_NOTE {
                 noted = true;
@@ -211,13 +228,14 @@ impl World<'_> {
             return Outcome::Signal(signal);
         }
         let codes: Vec<i32> = children.iter_mut().filter_map(ended).collect();
-        let code = codes.into_iter().find(|&code| code != 0).unwrap_or(1);
+        let code = codes.into_iter().find(|&code| code != 0).unwrap_or(0);
         let who = match &self.launch.start {
             Start::MpiRun(_) => "mpirun",
             Start::Here => "their keepers",
         };
         let what = format!("{who} ended with exit code {code} before {} started", list(missing));
-        Outcome::NotStarted(what, u8::try_from(code).unwrap_or(1))
+        // Nothing was done, whatever it says itself.
+        Outcome::NotStarted(what, u8::try_from(code.max(1)).unwrap_or(1))
     }
 
     /// Ranks that have not been heard of.

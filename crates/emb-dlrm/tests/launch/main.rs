@@ -3,6 +3,7 @@
 mod restart;
 mod support;
 
+use std::process::Command;
 use std::time::Duration;
 use support::{Launched, Program};
 
@@ -153,6 +154,17 @@ fn a_rank_does_not_outlive_its_keeper_and_counts_as_lost() {
     run.ended(1);
     assert!(run.err.contains("is gone: the connection to its host broke"), "{}", run.err);
     program.nobody_is_left(2);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_said_and_fails_the_run() {
+    let program = Program::new("full", "echo report");
+    let command = "exec \"$0\" launch -n 1 --transport nccl --program \"$1\" -- train --data synthetic >/dev/full";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command, env!("CARGO_BIN_EXE_emb")]).arg(program.path("program"));
+    let run = program.start_command(shell).wait();
+    run.ended(1);
+    run.note("error: standard output: writing: No space left on device");
 }
 
 #[test]

@@ -42,7 +42,13 @@ impl Program {
         let (ranks, program) = (ranks.to_string(), self.path("program"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_emb"));
         command.args(["launch", "-n", &ranks, "--transport", "nccl", "--program"]).arg(program);
-        command.args(own).arg("--").args(train).env("FOLDER", &self.folder);
+        command.args(own).arg("--").args(train);
+        self.start_command(command)
+    }
+
+    /// A launcher that is started by a command of its own.
+    pub(crate) fn start_command(&self, mut command: Command) -> Launched {
+        command.env("FOLDER", &self.folder);
         Launched::start(command)
     }
 

@@ -15,6 +15,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What this executable is to itself: a process on a leash, or the keeper of a rank. `None` where a
 /// person calls it.
@@ -45,13 +46,22 @@ fn this_executable() -> Result<PathBuf> {
 }
 
 /// Lines by rank on standard error, standard output of rank 0 as it is.
-struct Terminal;
+#[derive(Default)]
+struct Terminal {
+    /// Standard output could not be written, for example to a disk that is full.
+    lost: AtomicBool,
+}
 
 impl Voice for Terminal {
     fn out(&self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
-        // A reader that left is no reason to stop a run.
-        drop(out.write_all(bytes).and_then(|()| out.flush()));
+        // No reason to stop a run; a reader that left is none to fail it either.
+        let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) else { return };
+        let first = !self.lost.load(Relaxed);
+        if first && error.kind() != io::ErrorKind::BrokenPipe {
+            self.lost.store(true, Relaxed);
+            output::note(&format!("error: standard output: writing: {error}"));
+        }
     }
 
     fn line(&self, rank: usize, line: &[u8]) {
@@ -71,7 +81,8 @@ impl Voice for Terminal {
 
 pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
     let mut plan = decide(args)?;
-    let voice: Arc<dyn Voice> = Arc::new(Terminal);
+    let terminal = Arc::new(Terminal::default());
+    let voice: Arc<dyn Voice> = terminal.clone();
     if let Start::MpiRun(run) = &plan.launch.start {
         for line in mpirun::notes(run, plan.launch.world) {
             voice.note(&line);
@@ -85,7 +96,7 @@ pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
     let requests = Requests::listen()?;
     loop {
         match plan.launch.run(&requests, &voice)? {
-            Outcome::Well => return Ok(ExitCode::SUCCESS),
+            Outcome::Well => return Ok(ExitCode::from(u8::from(terminal.lost.load(Relaxed)))),
             Outcome::Signal(signal) => {
                 return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
             }

@@ -170,3 +170,41 @@ fn nobody_is_left_behind_when_the_launcher_is_killed() {
     assert_eq!(run.wait().code, None);
     folder.nobody_is_left();
 }
+
+#[test]
+fn an_mpirun_that_hangs_does_not_outlast_a_request_to_end() {
+    let folder = Folder::new("hangs");
+    folder.program("mpirun", "touch \"$EMB_TEST_FOLDER/there\"; trap '' INT TERM; exec sleep 1000");
+    let run = launch(&folder, "2", &["--mpirun", &folder.path("mpirun")], &[]);
+    folder.wait_for(&["there"]);
+    signal(run.pid(), "INT");
+    run.wait().ended(130);
+    folder.nobody_is_left();
+}
+
+#[test]
+fn an_mpirun_that_does_nothing_is_named_with_its_exit_code() {
+    let folder = Folder::new("nothing");
+    folder.program("mpirun", "exit 0");
+    let run = launch(&folder, "2", &["--mpirun", &folder.path("mpirun")], &[]).wait();
+    run.ended(1);
+    run.note("launch: mpirun ended with exit code 0 before ranks 0 and 1 started");
+}
+
+#[test]
+fn an_mpirun_that_is_killed_is_named() {
+    let folder = Folder::new("mpirun");
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    let real = "echo $$ > \"$EMB_TEST_FOLDER/new\"; mv \"$EMB_TEST_FOLDER/new\" \"$EMB_TEST_FOLDER/pid\"; exec mpirun \"$@\"";
+    folder.program("mpirun", real);
+    let own = ["--mpirun", &folder.path("mpirun")];
+    let run = launch(&folder, "2", &own, &["--save", &model, "--save-every", "20"]);
+    run.rank_after(0, 20);
+    let pid = std::fs::read_to_string(folder.path("pid")).expect("a process");
+    signal(pid.trim().parse().expect("a number"), "KILL");
+    // Its ranks may come to the end before they notice.
+    let run = run.wait();
+    run.note("launch: mpirun was killed by signal 9");
+    folder.nobody_is_left();
+}
