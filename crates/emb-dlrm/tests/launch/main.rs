@@ -4,7 +4,7 @@ mod restart;
 mod support;
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Launched, Program};
 
 #[test]
@@ -124,12 +124,16 @@ fn ranks_that_do_not_heed_a_request_to_end_are_killed_by_the_second() {
     let program = Program::new("deaf", "trap '' TERM INT; while :; do sleep 0.05; done");
     let run = program.start(2, &[]);
     program.all_are_there(2);
-    run.signal("INT");
-    std::thread::sleep(Duration::from_millis(200));
-    run.signal("INT");
+    let asked = Instant::now();
+    // Two that come before the launcher looks are one: where processors are busy it may look late.
+    for _ in 0..4 {
+        run.signal("INT");
+        std::thread::sleep(Duration::from_millis(300));
+    }
     let run = run.wait();
     run.ended(130);
-    assert!(run.seconds < 3.0, "{} s", run.seconds);
+    // Those who are asked once have 3 seconds, before they are killed.
+    assert!(asked.elapsed() < Duration::from_millis(2900), "{:?}", asked.elapsed());
     program.nobody_is_left(2);
 }
 
