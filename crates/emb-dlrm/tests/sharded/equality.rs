@@ -72,7 +72,7 @@ fn random_model(random: &mut Random) -> Model {
 
 #[test]
 fn every_plan_of_one_group_equals_one_process_over_fifty_steps() {
-    for seed in 0..cases(50) {
+    for seed in 0..cases(25) {
         let mut random = Random::new(seed);
         let model = random_model(&mut random);
         let world = 1 + random.below(8);
@@ -124,7 +124,7 @@ fn wide_rows_equal_one_process() {
 
 #[test]
 fn table_wise_plans_give_the_bits_of_one_process() {
-    for seed in 0..cases(15) {
+    for seed in 0..cases(8) {
         let mut random = Random::new(seed);
         let mut model = random_model(&mut random);
         for spec in &mut model.specs {
@@ -167,7 +167,7 @@ fn column_cuts_of_element_wise_rules_give_the_bits_of_one_process() {
 
 #[test]
 fn summed_gradients_of_replicas_equal_one_process() {
-    for seed in 0..cases(20) {
+    for seed in 0..cases(10) {
         let mut random = Random::new(1000 + seed);
         let model = random_model(&mut random);
         let (group, replicas) = (1 + random.below(4) as u32, 2 + random.below(3) as u32);

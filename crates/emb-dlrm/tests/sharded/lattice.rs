@@ -162,7 +162,7 @@ fn steps(random: &mut Random, model: &Model, world: usize) -> Vec<Vec<Jagged>> {
 
 #[test]
 fn any_plan_equals_one_process() {
-    let seeds = seeds(100);
+    let seeds = seeds(60);
     // A long run repeats every case.
     let all_twice = std::env::var_os("EMB_CASES").is_some();
     let (mut faults, mut seen, mut most) = (Vec::new(), BTreeMap::new(), 0.0_f64);

@@ -17,6 +17,7 @@ simt=$(dirname "$driver")
 crates=$(cd "$simt/../.." && pwd)
 cuda="$crates/emb-kernels/cuda"
 optim="$crates/emb-optim/cuda"
+comm="$crates/emb-comm/cuda"
 
 cxx=${CXX:-}
 [ -n "$cxx" ] || cxx=$(command -v g++ || command -v clang++ || true)
@@ -94,7 +95,7 @@ for source in "$driver"/*.cpp; do
 done
 for source in ${EMB_KERNEL_FILES-$cuda/emb.cu} ${EMB_EXTRA_KERNELS:-}; do
     [ -e "$source" ] || continue
-    add kernel "$source" "$kernel -x c++" "$simt" "$cuda" "$optim" "$(dirname "$source")"
+    add kernel "$source" "$kernel -x c++" "$simt" "$cuda" "$optim" "$comm" "$(dirname "$source")"
 done
 
 xargs -r -d '\n' -P2 -n1 sh -c <"$jobs"

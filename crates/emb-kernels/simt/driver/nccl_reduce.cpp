@@ -1,4 +1,4 @@
-// Arithmetic of reductions: in the order of ranks, 16-bit floats summed as f32 and rounded once.
+// Arithmetic of reductions: in the order of ranks, 16-bit floats added as f32, every sum rounded.
 #include <cstring>
 
 #include "nccl.h"
@@ -22,12 +22,13 @@ template <typename T, typename Stored, T (*Load)(Stored), Stored (*Store)(T)>
 void reduce_as(const std::vector<const void*>& from, void* out, size_t count, int operation) {
     Stored* to = static_cast<Stored*>(out);
     for (size_t i = 0; i < count; ++i) {
-        T total = Load(static_cast<const Stored*>(from[0])[i]);
+        Stored total = static_cast<const Stored*>(from[0])[i];
         for (size_t rank = 1; rank < from.size(); ++rank) {
-            total = combine(total, Load(static_cast<const Stored*>(from[rank])[i]), operation);
+            const Stored other = static_cast<const Stored*>(from[rank])[i];
+            total = Store(combine(Load(total), Load(other), operation));
         }
-        if (operation == kAvg) total = static_cast<T>(total / static_cast<T>(from.size()));
-        to[i] = Store(total);
+        if (operation == kAvg) total = Store(static_cast<T>(Load(total) / static_cast<T>(from.size())));
+        to[i] = total;
     }
 }
 

@@ -184,7 +184,7 @@ fn model(random: &mut Random) -> Model {
 #[test]
 fn one_step_in_any_format_over_any_plan_is_within_the_bounds() {
     let mut used = 0;
-    for seed in seeds(42) {
+    for seed in seeds(21) {
         let mut random = Random::new(seed);
         let model = model(&mut random);
         let shape = Shape::new(&mut random);
@@ -207,5 +207,5 @@ fn one_step_in_any_format_over_any_plan_is_within_the_bounds() {
     }
     // Most plans exchange something, and errors come near the bounds.
     eprintln!("{used} cases err by more than a tenth of what they may");
-    assert!(used > 10 || std::env::var_os("EMB_SEED").is_some());
+    assert!(used > 5 || std::env::var_os("EMB_SEED").is_some());
 }
