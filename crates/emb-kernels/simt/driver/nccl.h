@@ -92,6 +92,8 @@ struct Comm {
     Device* device = nullptr;
     bool blocking = true;
     bool aborted = false;
+    // Transfers that have been met and not yet moved: they read or write this rank's memory.
+    int moving = 0;
     Result failure = kSuccess;
     std::string last_error;
     uint64_t posted_collectives = 0;

@@ -274,6 +274,8 @@ DRIVER_API int ncclCommAbort(void* handle) {
     comm->device->failed_comms.erase(comm.get());
     forget_comm(handle);
     state().changed.notify_all();
+    // Once it has returned, nothing touches memory that the caller may free.
+    wait_until(entry.lock, [&] { return comm->moving == 0; });
     return kSuccess;
 }
 

@@ -54,8 +54,12 @@ void queue_transfer(const std::vector<Call*>& calls, const std::string& what,
     };
     // A batch may end before its transfers do, where its communicator is aborted.
     std::vector<std::shared_ptr<Batch>> batches;
-    for (Call* call : calls) batches.push_back(call->batch->shared_from_this());
+    for (Call* call : calls) {
+        batches.push_back(call->batch->shared_from_this());
+        ++call->batch->comm->moving;
+    }
     work->finished = [calls, batches, moved, what] {
+        for (const auto& batch : batches) --batch->comm->moving;
         if (!*moved) refuse_meeting(calls, what + " did not happen, since a device failed");
         if (!*moved) return;
         for (Call* call : calls) close(*call);
