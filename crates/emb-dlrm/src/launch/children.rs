@@ -1,6 +1,7 @@
 //! The children of this process: `mpirun`, or keepers.
 
 use super::line::Event;
+use super::signals::Requests;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -48,13 +49,15 @@ pub(super) fn killed(child: &mut Child) -> Option<i32> {
 }
 
 /// Waits for the children of this process, and ends those that stay. Where they have no reason to
-/// end by themselves, they are told to at once.
-pub(super) fn end_children(children: &mut [Child], by_themselves: bool) {
+/// end by themselves, they are told to at once; who is asked twice to end all kills them.
+pub(super) fn end_children(children: &mut [Child], by_themselves: bool, requests: &Requests) {
     let mut patience = if by_themselves { CHILDREN } else { Duration::ZERO };
     for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
         let until = Instant::now() + patience;
         patience = CHILDREN;
-        while Instant::now() < until && children.iter_mut().any(|child| ended(child).is_none()) {
+        let waits =
+            || Instant::now() < until && (signal != Some(Signal::KILL) || requests.times() < 2);
+        while waits() && children.iter_mut().any(|child| ended(child).is_none()) {
             std::thread::sleep(PAUSE);
         }
         for child in children.iter_mut().filter_map(|child| match ended(child) {

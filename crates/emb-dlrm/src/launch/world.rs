@@ -131,8 +131,10 @@ impl Launch {
             World { launch: self, voice: &**voice, ranks, ends, aside, phase, told_of, floor };
         let ended = world.until_the_end(&board, &events, requests, &mut children);
         world.order(FINISH);
+        // A keeper that calls only now finds that nobody is there.
+        drop(board);
         // Where not all ranks came, it may be that `mpirun` never ends by itself.
-        end_children(&mut children, world.missing().is_empty());
+        end_children(&mut children, world.missing().is_empty(), requests);
         ended
     }
 }
@@ -176,9 +178,8 @@ impl World<'_> {
                 continue;
             }
             // What was said last may still be on its way.
-            if childless.is_none() && children.iter_mut().all(|child| ended(child).is_some()) {
-                childless = Some(now);
-            }
+            let gone = self.cannot_come(&missing, children);
+            childless = gone.then(|| childless.unwrap_or(now));
             if childless.is_some_and(|at| now - at > Duration::from_millis(500)) {
                 return Ok(self.not_started(&missing, children, requests));
             }
@@ -236,6 +237,15 @@ impl World<'_> {
         let what = format!("{who} ended with exit code {code} before {} started", list(missing));
         // Nothing was done, whatever it says itself.
         Outcome::NotStarted(what, u8::try_from(code.max(1)).unwrap_or(1))
+    }
+
+    /// Whether a rank of these has nobody left who would start it.
+    fn cannot_come(&self, missing: &[usize], children: &mut [Child]) -> bool {
+        match &self.launch.start {
+            Start::MpiRun(_) => children.iter_mut().all(|child| ended(child).is_some()),
+            // Keepers are children themselves, by rank.
+            Start::Here => missing.iter().any(|&rank| ended(&mut children[rank]).is_some()),
+        }
     }
 
     /// Ranks that have not been heard of.

@@ -152,12 +152,25 @@ fn a_rank_does_not_outlive_its_keeper_and_counts_as_lost() {
     let program = Program::new("keeper", "echo $PPID > $FOLDER/9.pid; exec sleep 1000");
     let run = program.start(2, &["--timeout-to-end", "0.1"]);
     program.all_are_there(2);
+    // A keeper calls as soon as its rank is there; one that was heard of is meant.
+    std::thread::sleep(Duration::from_millis(300));
     // Whichever rank's keeper it is.
     Launched::kill(program.pid(9), "KILL");
     let run = run.wait();
     run.ended(1);
     assert!(run.err.contains("is gone: the connection to its host broke"), "{}", run.err);
     program.nobody_is_left(2);
+}
+
+#[test]
+fn a_keeper_that_is_killed_at_once_is_not_waited_for() {
+    for turn in 0..3 {
+        let program = Program::new(&format!("at-once-{turn}"), "kill -9 $PPID; exec sleep 1000");
+        let run = program.run(2, &["--timeout-to-end", "0.1"]);
+        assert!(![Some(0), None].contains(&run.code), "{:?} {}", run.code, run.err);
+        assert!(run.seconds < 15.0, "{} s: {}", run.seconds, run.err);
+        program.nobody_is_left(2);
+    }
 }
 
 #[test]
