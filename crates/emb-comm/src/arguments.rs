@@ -4,7 +4,7 @@ use crate::failure::list;
 use crate::{Error, Result};
 
 /// A list of counts has one entry a rank.
-pub(crate) fn world_long(
+fn world_long(
     operation: &'static str,
     what: &'static str,
     world: usize,
@@ -14,7 +14,7 @@ pub(crate) fn world_long(
 }
 
 /// A buffer is as long as it must be.
-pub(crate) fn same_length(
+fn same_length(
     operation: &'static str,
     what: &'static str,
     expected: usize,
@@ -39,9 +39,60 @@ pub(crate) fn same_count(
 }
 
 /// The sum of counts. One that does not fit is longer than any buffer.
-pub(crate) fn sum(operation: &'static str, what: &'static str, counts: &[usize]) -> Result<usize> {
+fn sum(operation: &'static str, what: &'static str, counts: &[usize]) -> Result<usize> {
     let sum = counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
     sum.ok_or(Error::CountsTooLarge { operation, what })
+}
+
+/// The lists and buffers of an all-to-all, of these lengths.
+pub(crate) fn exchanged(
+    operation: &'static str,
+    world: usize,
+    (send, send_counts): (usize, &[usize]),
+    (recv, recv_counts): (usize, &[usize]),
+) -> Result<()> {
+    world_long(operation, "send_counts", world, send_counts)?;
+    world_long(operation, "recv_counts", world, recv_counts)?;
+    same_length(operation, "send", sum(operation, "send_counts", send_counts)?, send)?;
+    same_length(operation, "recv", sum(operation, "recv_counts", recv_counts)?, recv)
+}
+
+/// Equally many numbers for every rank, and as many from each.
+pub(crate) fn counted(
+    operation: &'static str,
+    world: usize,
+    send: usize,
+    recv: usize,
+) -> Result<()> {
+    same_length(operation, "send", send / world * world, send)?;
+    same_length(operation, "recv", send, recv)
+}
+
+/// What rank `me` gives to a gathering, and room for what all give.
+pub(crate) fn gathered(
+    operation: &'static str,
+    (me, world): (usize, usize),
+    send: usize,
+    (recv, recv_counts): (usize, &[usize]),
+) -> Result<()> {
+    world_long(operation, "recv_counts", world, recv_counts)?;
+    same_length(operation, "recv", sum(operation, "recv_counts", recv_counts)?, recv)?;
+    same_length(operation, "send", recv_counts[me], send)
+}
+
+/// What rank `me` gives to a reduction, and room for its part; without counts all parts are as long.
+pub(crate) fn reduced(
+    operation: &'static str,
+    (me, world): (usize, usize),
+    send: usize,
+    (recv, counts): (usize, Option<&[usize]>),
+) -> Result<()> {
+    let Some(counts) = counts else {
+        return same_length(operation, "send", world.saturating_mul(recv), send);
+    };
+    world_long(operation, "counts", world, counts)?;
+    same_length(operation, "send", sum(operation, "counts", counts)?, send)?;
+    same_length(operation, "recv", counts[me], recv)
 }
 
 /// A number that differs, but for chance, where lists differ (FNV-1a over words).

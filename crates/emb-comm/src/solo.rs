@@ -1,6 +1,6 @@
 //! A run of one rank: [`Solo`].
 
-use crate::arguments::{checked, same_count, same_length, world_long};
+use crate::arguments::{checked, counted, exchanged, gathered, reduced, same_count};
 use crate::{Collective, Element, Error, Result, Sum};
 
 /// The collective of a single rank: exchanges are copies, sums are the values themselves.
@@ -41,17 +41,14 @@ impl Collective for Solo {
         recv_counts: &[usize],
     ) -> Result<()> {
         let operation = "all_to_all_v";
-        world_long(operation, "send_counts", 1, send_counts)?;
-        world_long(operation, "recv_counts", 1, recv_counts)?;
-        same_length(operation, "send", send_counts[0], send.len())?;
-        same_length(operation, "recv", recv_counts[0], recv.len())?;
+        exchanged(operation, 1, (send.len(), send_counts), (recv.len(), recv_counts))?;
         same_count(operation, 0, 0, send.len(), recv.len())?;
         recv.copy_from_slice(send);
         Ok(())
     }
 
     fn exchange_counts(&mut self, send: &[usize], recv: &mut [usize]) -> Result<()> {
-        same_length("exchange_counts", "recv", send.len(), recv.len())?;
+        counted("exchange_counts", 1, send.len(), recv.len())?;
         recv.copy_from_slice(send);
         Ok(())
     }
@@ -70,16 +67,13 @@ impl Collective for Solo {
         recv: &mut [T],
         counts: &[usize],
     ) -> Result<()> {
-        let operation = "reduce_scatter_v";
-        world_long(operation, "counts", 1, counts)?;
-        same_length(operation, "send", counts[0], send.len())?;
-        same_length(operation, "recv", counts[0], recv.len())?;
+        reduced("reduce_scatter_v", (0, 1), send.len(), (recv.len(), Some(counts)))?;
         recv.copy_from_slice(send);
         Ok(())
     }
 
     fn reduce_scatter<T: Sum>(&mut self, send: &[T], recv: &mut [T]) -> Result<()> {
-        same_length("reduce_scatter_v", "send", recv.len(), send.len())?;
+        reduced("reduce_scatter_v", (0, 1), send.len(), (recv.len(), None))?;
         recv.copy_from_slice(send);
         Ok(())
     }
@@ -90,10 +84,7 @@ impl Collective for Solo {
         recv: &mut [T],
         recv_counts: &[usize],
     ) -> Result<()> {
-        let operation = "all_gather_v";
-        world_long(operation, "recv_counts", 1, recv_counts)?;
-        same_length(operation, "recv", recv_counts[0], recv.len())?;
-        same_length(operation, "send", recv_counts[0], send.len())?;
+        gathered("all_gather_v", (0, 1), send.len(), (recv.len(), recv_counts))?;
         recv.copy_from_slice(send);
         Ok(())
     }

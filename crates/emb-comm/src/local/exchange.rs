@@ -4,7 +4,7 @@ use super::Local;
 use super::board::Offer;
 use super::terms::Terms;
 use super::turn::Turn;
-use crate::arguments::{hash, same_count, same_length, sum, world_long};
+use crate::arguments::{counted, exchanged, gathered, hash, same_count};
 use crate::{Element, Error, Operation, Result, Space};
 
 impl<S: Space> Local<S> {
@@ -18,13 +18,9 @@ impl<S: Space> Local<S> {
         let operation = Operation::AllToAllV;
         let mut turn = Turn::begin(self, Terms::of::<T>(operation))?;
         let name = operation.name();
-        let fits = || {
-            world_long(name, "send_counts", turn.world(), send_counts)?;
-            world_long(name, "recv_counts", turn.world(), recv_counts)?;
-            same_length(name, "send", sum(name, "send_counts", send_counts)?, S::len(send))?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, S::len_mut(&recv))
-        };
-        fits().map_err(|error| turn.refuse(error))?;
+        let sends = (S::len(send), send_counts);
+        let fits = exchanged(name, turn.world(), sends, (S::len_mut(&recv), recv_counts));
+        fits.map_err(|error| turn.refuse(error))?;
         settle(&turn)?;
         let offer = Offer { parts: [Some(S::shorten(send)), None], counts: send_counts };
         let publication = turn.publish(&offer);
@@ -66,11 +62,8 @@ impl<S: Space> Local<S> {
         let terms = Terms::of::<u64>(operation).length(send.len());
         let mut turn = Turn::begin(self, terms)?;
         let (me, each) = (turn.me, send.len() / turn.world());
-        let fits = || {
-            same_length(operation.name(), "send", each * turn.world(), send.len())?;
-            same_length(operation.name(), "recv", send.len(), recv.len())
-        };
-        fits().map_err(|error| turn.refuse(error))?;
+        let fits = counted(operation.name(), turn.world(), send.len(), recv.len());
+        fits.map_err(|error| turn.refuse(error))?;
         let offer = Offer::<S, u64> { parts: [None, None], counts: send };
         let publication = turn.publish(&offer);
         turn.gather()?;
@@ -98,12 +91,9 @@ impl<S: Space> Local<S> {
         let terms = Terms::of::<T>(operation).length(S::len_mut(&recv)).tag(hash(recv_counts));
         let mut turn = Turn::begin(self, terms)?;
         let (me, name) = (turn.me, operation.name());
-        let fits = || {
-            world_long(name, "recv_counts", turn.world(), recv_counts)?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, S::len_mut(&recv))?;
-            same_length(name, "send", recv_counts[me], S::len(send))
-        };
-        fits().map_err(|error| turn.refuse(error))?;
+        let takes = (S::len_mut(&recv), recv_counts);
+        let fits = gathered(name, (me, turn.world()), S::len(send), takes);
+        fits.map_err(|error| turn.refuse(error))?;
         settle(&turn)?;
         let offer = Offer { parts: [Some(S::shorten(send)), None], counts: &[] };
         let publication = turn.publish(&offer);

@@ -5,7 +5,7 @@ use super::board::Offer;
 use super::exchange::{copy, part, settle};
 use super::terms::Terms;
 use super::turn::Turn;
-use crate::arguments::{hash, same_length, sum, world_long};
+use crate::arguments::{hash, reduced};
 use crate::{Operation, Reduction, Result, Space, Sum};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -94,15 +94,8 @@ impl<S: Space> Local<S> {
         let mut turn = Turn::begin(self, terms)?;
         let (me, world, name) = (turn.me, turn.world(), operation.name());
         let len = S::len_mut(&recv);
-        let fits = || {
-            let Some(counts) = counts else {
-                return same_length(name, "send", world.saturating_mul(len), S::len(send));
-            };
-            world_long(name, "counts", world, counts)?;
-            same_length(name, "send", sum(name, "counts", counts)?, S::len(send))?;
-            same_length(name, "recv", counts[me], len)
-        };
-        fits().map_err(|error| turn.refuse(error))?;
+        let fits = reduced(name, (me, world), S::len(send), (len, counts));
+        fits.map_err(|error| turn.refuse(error))?;
         let start = counts.map_or(me * len, |counts| counts[..me].iter().sum());
         settle(&turn)?;
         let offer = Offer { parts: [Some(S::shorten(send)), None], counts: &[] };

@@ -1,7 +1,7 @@
 //! Operations of [`Mpi`] that move elements unchanged.
 
 use super::{Mpi, Op, Terms};
-use crate::arguments::{hash, same_count, same_length, sum, world_long};
+use crate::arguments::{counted, exchanged, gathered, hash, same_count};
 use crate::{Element, Error, Operation, Result};
 
 impl Mpi {
@@ -15,13 +15,8 @@ impl Mpi {
         let operation = Operation::AllToAllV;
         let mut op = self.begin(Terms::of::<T>(operation))?;
         let (world, name) = (op.turn.world(), operation.name());
-        let fits = || {
-            world_long(name, "send_counts", world, send_counts)?;
-            world_long(name, "recv_counts", world, recv_counts)?;
-            same_length(name, "send", sum(name, "send_counts", send_counts)?, send.len())?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, recv.len())
-        };
-        op.agree_on(fits(), send_counts, recv_counts)?;
+        let fits = exchanged(name, world, (send.len(), send_counts), (recv.len(), recv_counts));
+        op.agree_on(fits, send_counts, recv_counts)?;
         op.exchange(send, |rank| send_counts[rank], recv, |rank| recv_counts[rank])?;
         op.took::<T>(recv_counts);
         op.end();
@@ -33,11 +28,7 @@ impl Mpi {
         let mut op = self.begin(Terms::of::<u64>(operation).length(send.len()))?;
         let world = op.turn.world();
         let each = send.len() / world;
-        let fits = || {
-            same_length(operation.name(), "send", each * world, send.len())?;
-            same_length(operation.name(), "recv", send.len(), recv.len())
-        };
-        op.agree(fits())?;
+        op.agree(counted(operation.name(), world, send.len(), recv.len()))?;
         let mut room = std::mem::take(op.parts);
         room.clear();
         room.extend(send.iter().map(|&count| count as u64));
@@ -64,12 +55,7 @@ impl Mpi {
         let terms = Terms::of::<T>(operation).length(recv.len()).tag(hash(recv_counts));
         let mut op = self.begin(terms)?;
         let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
-        let fits = || {
-            world_long(name, "recv_counts", world, recv_counts)?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, recv.len())?;
-            same_length(name, "send", recv_counts[me], send.len())
-        };
-        op.agree(fits())?;
+        op.agree(gathered(name, (me, world), send.len(), (recv.len(), recv_counts)))?;
         let Op { turn, wire, .. } = &mut op;
         wire.run(turn, |transfer| {
             let mut rest = recv;

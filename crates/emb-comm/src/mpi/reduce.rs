@@ -1,7 +1,7 @@
 //! Reductions of [`Mpi`]: each rank reduces one part of every rank's values, in rank order.
 
 use super::{Mpi, Op, Terms};
-use crate::arguments::{hash, same_length, sum, world_long};
+use crate::arguments::{hash, reduced};
 use crate::local::chunk;
 use crate::{Host, Operation, Reduction, Result, Space, Sum};
 use std::ops::Range;
@@ -43,15 +43,7 @@ impl Mpi {
         let mut op = self.begin(Terms::of::<T>(operation).length(send.len()).tag(tag))?;
         let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
         let len = recv.len();
-        let fits = || {
-            let Some(counts) = counts else {
-                return same_length(name, "send", world.saturating_mul(len), send.len());
-            };
-            world_long(name, "counts", world, counts)?;
-            same_length(name, "send", sum(name, "counts", counts)?, send.len())?;
-            same_length(name, "recv", counts[me], len)
-        };
-        op.agree(fits())?;
+        op.agree(reduced(name, (me, world), send.len(), (len, counts)))?;
         let start = |rank: usize| match counts {
             Some(counts) => counts[..rank].iter().sum(),
             None => rank * len,

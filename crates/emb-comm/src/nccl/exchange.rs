@@ -1,7 +1,7 @@
 //! Operations of [`Nccl`] that move elements unchanged.
 
 use super::{Nccl, Op, Terms};
-use crate::arguments::{hash, same_length, sum, world_long};
+use crate::arguments::{counted, exchanged, gathered, hash};
 use crate::{Element, Error, Operation, Result};
 use emb_cuda::{View, ViewMut};
 
@@ -16,13 +16,8 @@ impl Nccl {
         let operation = Operation::AllToAllV;
         let mut op = self.begin(Terms::of::<T>(operation))?;
         let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
-        let fits = || {
-            world_long(name, "send_counts", world, send_counts)?;
-            world_long(name, "recv_counts", world, recv_counts)?;
-            same_length(name, "send", sum(name, "send_counts", send_counts)?, send.len())?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, recv.len())
-        };
-        op.agree_on(fits(), send_counts, recv_counts)?;
+        let fits = exchanged(name, world, (send.len(), send_counts), (recv.len(), recv_counts));
+        op.agree_on(fits, send_counts, recv_counts)?;
         op.exchange(send, send_counts, &mut recv, recv_counts, me)?;
         op.took::<T>(recv_counts);
         op.turn.end();
@@ -42,11 +37,7 @@ impl Nccl {
         let mut op = self.begin(Terms::of::<u64>(operation).length(send.len()))?;
         let world = op.turn.world();
         let each = send.len() / world;
-        let fits = || {
-            same_length(operation.name(), "send", each * world, send.len())?;
-            same_length(operation.name(), "recv", send.len(), recv.len())
-        };
-        op.agree(fits())?;
+        op.agree(counted(operation.name(), world, send.len(), recv.len()))?;
         let Op { turn, link, headers, .. } = &mut op;
         let headers = headers.as_mut().expect("invariant: looked at above");
         headers.exchange(turn, link, send, recv)?;
@@ -67,12 +58,7 @@ impl Nccl {
         let terms = Terms::of::<T>(operation).length(recv.len()).tag(hash(recv_counts));
         let mut op = self.begin(terms)?;
         let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
-        let fits = || {
-            world_long(name, "recv_counts", world, recv_counts)?;
-            same_length(name, "recv", sum(name, "recv_counts", recv_counts)?, recv.len())?;
-            same_length(name, "send", recv_counts[me], send.len())
-        };
-        op.agree(fits())?;
+        op.agree(gathered(name, (me, world), send.len(), (recv.len(), recv_counts)))?;
         let Op { turn, link, .. } = &mut op;
         let equal = recv_counts.iter().all(|&count| count == send.len());
         if recv.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use super::{Nccl, Op, Sums, Terms};
-use crate::arguments::{hash, same_length, sum, world_long};
+use crate::arguments::{hash, reduced};
 use crate::local::{Turn, chunk};
 use crate::{Host, Operation, Reduction, Result, Space, Sum};
 use emb_cuda::{View, ViewMut};
@@ -58,15 +58,7 @@ impl Nccl {
         let mut op = self.begin(Terms::of::<T>(operation).length(send.len()).tag(tag))?;
         let (me, world, name) = (op.turn.me, op.turn.world(), operation.name());
         let len = recv.len();
-        let fits = || {
-            let Some(counts) = counts else {
-                return same_length(name, "send", world.saturating_mul(len), send.len());
-            };
-            world_long(name, "counts", world, counts)?;
-            same_length(name, "send", sum(name, "counts", counts)?, send.len())?;
-            same_length(name, "recv", counts[me], len)
-        };
-        op.agree(fits())?;
+        op.agree(reduced(name, (me, world), send.len(), (len, counts)))?;
         let native = op.options.sums == Sums::Native && counts.is_none() && world > 1;
         let Op { turn, link, .. } = &mut op;
         if !send.is_empty() {
