@@ -1,5 +1,9 @@
 //! Running the program, and files for it.
 
+#[path = "../support/rows.rs"]
+mod rows;
+
+pub(crate) use rows::rows;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -41,25 +45,6 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Rows of Criteo form whose label follows the first id.
-pub(crate) fn rows(n: usize) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for i in 0..n {
-        let bit = (i * 7 + i / 3) % 2;
-        write!(text, "{bit}").expect("text");
-        for c in 0..13 {
-            write!(text, "\t{}", (i * (c + 3)) % 50).expect("text");
-        }
-        write!(text, "\t{bit:x}").expect("text");
-        for c in 1..26 {
-            write!(text, "\t{:x}", (i * (c + 11)) % 97).expect("text");
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// Refused as a usage error with these words, and nothing on standard output.

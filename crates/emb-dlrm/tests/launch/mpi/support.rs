@@ -1,7 +1,10 @@
 //! Runs of `emb launch` over MPI, and the processes that belong to them.
 
+#[path = "../../support/rows.rs"]
+mod rows;
+
 use emb_dlrm::checkpoint::Manifest;
-use std::fmt::Write as _;
+pub(crate) use rows::rows;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -166,22 +169,4 @@ impl Run {
 pub(crate) fn emb(args: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_emb")).args(args).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// Rows of Criteo form whose label follows the first id.
-pub(crate) fn rows(n: usize) -> String {
-    let mut text = String::new();
-    for i in 0..n {
-        let bit = (i * 7 + i / 3) % 2;
-        write!(text, "{bit}").expect("text");
-        for c in 0..13 {
-            write!(text, "\t{}", (i * (c + 3)) % 50).expect("text");
-        }
-        write!(text, "\t{bit:x}").expect("text");
-        for c in 1..26 {
-            write!(text, "\t{:x}", (i * (c + 11)) % 97).expect("text");
-        }
-        text.push('\n');
-    }
-    text
 }
