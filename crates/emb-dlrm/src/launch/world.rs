@@ -1,17 +1,19 @@
 //! The processes of a world from start to end: [`Launch`].
 
+mod ranks;
+
 use super::Error;
 use super::children::{end_children, ended, killed, listen};
 use super::ending::{End, How, Verdict, judge};
-use super::frames::{FINISH, KILL, Keeper, TERMINATE};
+use super::frames::{FINISH, KILL, TERMINATE};
 use super::keeper::GRACE;
-use super::line::{Event, Silent, Switchboard};
+use super::line::{Event, Switchboard};
 use super::meet::list;
 use super::signals::Requests;
 use super::start::{Keepers, Start};
+use ranks::Live;
 use std::ffi::OsString;
-use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
@@ -25,8 +27,6 @@ const START_NOTE: Duration = Duration::from_secs(30);
 const START: Duration = Duration::from_mins(5);
 /// After how long without a word a host counts as gone. Keepers speak every second.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Lines of `mpirun` that are kept after a failure.
-const ASIDE: usize = 100;
 /// A pause of this process itself that is no one else's silence.
 const SUSPENDED: Duration = Duration::from_secs(5);
 
@@ -68,15 +68,6 @@ pub enum Outcome {
     Signal(i32),
     /// Not all processes came to be; what the launcher's program returned.
     NotStarted(String, u8),
-}
-
-/// A rank whose keeper called.
-struct Live {
-    orders: TcpStream,
-    keeper: Keeper,
-    silent: Silent,
-    since: Instant,
-    step: u64,
 }
 
 /// How far the end has come.
@@ -239,94 +230,6 @@ impl World<'_> {
         Outcome::NotStarted(what, u8::try_from(code.max(1)).unwrap_or(1))
     }
 
-    /// Whether a rank of these has nobody left who would start it.
-    fn cannot_come(&self, missing: &[usize], children: &mut [Child]) -> bool {
-        match &self.launch.start {
-            Start::MpiRun(_) => children.iter_mut().all(|child| ended(child).is_some()),
-            // Keepers are children themselves, by rank.
-            Start::Here => missing.iter().any(|&rank| ended(&mut children[rank]).is_some()),
-        }
-    }
-
-    /// Ranks that have not been heard of.
-    fn missing(&self) -> Vec<usize> {
-        let known = |rank: &usize| {
-            self.ranks[*rank].is_some() || self.ends.iter().any(|end| end.rank == *rank)
-        };
-        (0..self.launch.world).filter(|rank| !known(rank)).collect()
-    }
-
-    fn take(&mut self, event: Event) -> Result<(), Error> {
-        match event {
-            Event::Came { keeper, orders, silent } => self.welcome(keeper, orders, silent),
-            Event::Other(keeper) => {
-                return Err(Error::Start(format!(
-                    "rank {} on {} runs emb {}, this is emb {}",
-                    keeper.rank,
-                    keeper.host,
-                    keeper.version,
-                    env!("CARGO_PKG_VERSION")
-                )));
-            }
-            Event::Beat { rank, step } => {
-                if let Some(Some(live)) = self.ranks.get_mut(rank) {
-                    live.step = step;
-                }
-            }
-            Event::Said(line) if self.phase == Phase::Running => self.voice.aside(&line),
-            Event::Said(line) if self.aside.len() < ASIDE => self.aside.push(line),
-            Event::Said(_) => {}
-            Event::Ended(end) => self.end(end),
-            Event::Lost { rank } => self.lose(rank),
-        }
-        Ok(())
-    }
-
-    fn welcome(&mut self, keeper: Keeper, mut orders: TcpStream, silent: Silent) {
-        let place = self.ranks.get(keeper.rank);
-        if keeper.world != self.launch.world || !matches!(place, Some(None)) {
-            self.voice.note(&format!(
-                "a process of {} says that it is rank {} of {}: it is none of {} and is ended",
-                keeper.host, keeper.rank, keeper.world, self.launch.world
-            ));
-            drop(orders.write_all(&[KILL, FINISH]));
-            return;
-        }
-        // Who comes while all are ended is ended too.
-        match self.phase {
-            Phase::Running | Phase::Grace(_) => {}
-            Phase::Told(_) | Phase::Killed(_) => drop(orders.write_all(&[TERMINATE])),
-        }
-        let rank = keeper.rank;
-        let since = Instant::now();
-        self.ranks[rank] = Some(Live { orders, keeper, silent, since, step: 0 });
-    }
-
-    fn end(&mut self, end: End) {
-        if self.ends.iter().any(|known| known.rank == end.rank) {
-            return;
-        }
-        let bad = !end.is_good();
-        if bad && end.is_news() && self.told_of.is_none() && self.phase == Phase::Running {
-            self.told_of = Some(end.rank);
-            self.voice.note(&end.to_string());
-        }
-        self.ends.push(end);
-        if bad && self.phase == Phase::Running {
-            self.phase = Phase::Grace(Instant::now() + self.launch.grace);
-        }
-    }
-
-    /// A connection broke: after the end of its rank that is in order.
-    fn lose(&mut self, rank: usize) {
-        let Some(Some(live)) = self.ranks.get(rank) else { return };
-        let Keeper { host, pid, .. } = live.keeper.clone();
-        let seconds = live.since.elapsed().as_secs_f64();
-        let told = matches!(self.phase, Phase::Told(_) | Phase::Killed(_));
-        let (step, missing) = (live.step, Vec::new());
-        self.end(End { rank, host, pid, how: How::Gone, seconds, step, missing, told });
-    }
-
     fn heed(&mut self, requests: &Requests) {
         let signal = requests.signal();
         if signal == 0 {
@@ -372,28 +275,6 @@ impl World<'_> {
                 (0..self.ranks.len()).for_each(|rank| self.lose(rank));
             }
             _ => {}
-        }
-    }
-
-    fn has_ended(&self, rank: usize) -> bool {
-        self.ends.iter().any(|end| end.rank == rank)
-    }
-
-    /// Gives an order to those that have not ended.
-    fn tell(&mut self, order: u8) {
-        for rank in 0..self.ranks.len() {
-            if !self.has_ended(rank)
-                && let Some(live) = &mut self.ranks[rank]
-            {
-                drop(live.orders.write_all(&[order]));
-            }
-        }
-    }
-
-    /// Gives an order to all.
-    fn order(&mut self, order: u8) {
-        for live in self.ranks.iter_mut().flatten() {
-            drop(live.orders.write_all(&[order]));
         }
     }
 }
