@@ -69,11 +69,7 @@ impl Calibration {
             worst(true)
         );
         for note in &self.notes {
-            head = head
-                + "# "
-                + note
-                + "
-";
+            head.extend(["# ", note, "\n"]);
         }
         Ok(head + &text)
     }
