@@ -41,14 +41,7 @@ const STEPS: [Step; 7] = [
     Step {
         name: "clippy",
         remedy: "mend the lines above, or `#[expect(.., reason = \"..\")]` what is right as it is",
-        work: Work::Cargo(&[
-            "clippy",
-            "--all-targets",
-            ALL_FEATURES,
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        work: Work::Cargo(&["clippy", "--all-targets", ALL_FEATURES, "--", "-D", "warnings"]),
     },
     Step {
         name: "features",
