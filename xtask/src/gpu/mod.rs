@@ -34,9 +34,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
     let mut targets = targets::find(workspace)?;
     targets.retain(|target| options.only.is_empty() || options.only.contains(&target.package));
     // The machine with a GPU may have no MPI; here programs are shared with the other chores.
-    let features = match options.rehearse {
-        true => features::all(workspace)?,
-        false => features::without_mpi(workspace)?,
+    let features = if options.rehearse {
+        features::all(workspace)?
+    } else {
+        features::without_mpi(workspace)?
     };
     let programs = targets::build(workspace, &targets, &options.profile, &features)?;
     let package = package::prepare(workspace, &programs)?;
