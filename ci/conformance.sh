@@ -3,11 +3,16 @@
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
-heading "suites for implementations from outside"
-EMB_FAULTS=1000 cargo test -p emb-comm -p emb-optim --features emb-comm/conformance,emb-optim/conformance
+# The features of all that follows, so that each crate is compiled once more and no oftener.
+heading "suites and examples for implementations from outside"
+cargo test --workspace --all-features --test conformance
+cargo test --workspace --all-features --doc
 
-heading "the rendezvous, model-checked"
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p emb-comm --test loom --release
-
-heading "more random plans than the default tests take"
+heading "more faults and random plans than the default tests take"
+EMB_FAULTS=1000 cargo test --workspace --test faults
 EMB_CASES=80 cargo test --workspace --test sharded -- any_plan_equals every_plan_of_one in_any_format
+
+# The release profile is for speed after minutes of compiling; this runs for seconds.
+heading "the rendezvous, model-checked"
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false \
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo test -p emb-comm --test loom --release

@@ -3,8 +3,8 @@
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
-heading "MPI, processes, the failure contract"
-cargo xtask test-mpi --required
+heading "MPI, processes, the failure contract; also a message of more than 2^31 bytes"
+EMB_MPI_LARGE=1 cargo xtask test-mpi --required
 
 # Here MPI is there, so it is hidden: a PATH without its programs, no packages by pkg-config.
 heading "U-42: a build with the feature mpi, without MPI"

@@ -1,8 +1,7 @@
 //! Everything a change must pass, step by step.
 
 use crate::workspace::{Workspace, output};
-use crate::{Failure, layers, mpi, tidy, violation};
-use serde_json::Value;
+use crate::{Failure, features, layers, mpi, tidy, violation};
 use std::time::Instant;
 
 /// Crates that the sharded embedding collection alone must not bring: the CLI's and the readers'.
@@ -42,15 +41,7 @@ const STEPS: [Step; 7] = [
     Step {
         name: "clippy",
         remedy: "mend the lines above, or `#[expect(.., reason = \"..\")]` what is right as it is",
-        work: Work::Cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            ALL_FEATURES,
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        work: Work::Cargo(&["clippy", "--all-targets", ALL_FEATURES, "--", "-D", "warnings"]),
     },
     Step {
         name: "features",
@@ -67,11 +58,8 @@ const STEPS: [Step; 7] = [
 
 const TESTS: &str = "tests";
 
-/// Stands for every feature, without [`MPI`] where this machine has none.
+/// Stands for what [`features::all`] says.
 const ALL_FEATURES: &str = "--all-features";
-
-/// The feature of every crate that needs a library to build.
-const MPI: &str = "mpi";
 
 /// Feature sets that must build on their own, without a warning.
 const FEATURE_SETS: [&[&str]; 6] = [
@@ -87,7 +75,7 @@ const FEATURE_SETS: [&[&str]; 6] = [
 pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), Failure> {
     let start = Instant::now();
     if let Err(reason) = mpi::toolchain::find() {
-        eprintln!("check: the feature `{MPI}` is left out: {reason}");
+        eprintln!("check: the feature `{}` is left out: {reason}", features::MPI);
     }
     let steps: Vec<&Step> = STEPS.iter().filter(|step| !(fast && step.name == TESTS)).collect();
     for (index, step) in steps.iter().enumerate() {
@@ -109,7 +97,7 @@ fn work(workspace: &Workspace, work: &Work) -> Result<(), Failure> {
         Work::Cargo(arguments) => cargo(workspace, arguments, &[]),
         Work::Docs => cargo(
             workspace,
-            &["doc", "--workspace", "--no-deps", ALL_FEATURES],
+            &["doc", "--no-deps", ALL_FEATURES],
             &[("RUSTDOCFLAGS", "-D warnings")],
         ),
         Work::Layers => violation::report("layers", &layers::check(workspace)?),
@@ -132,9 +120,7 @@ fn cargo(
     let mut command = workspace.command("cargo");
     for &argument in arguments {
         match argument {
-            ALL_FEATURES if mpi::toolchain::find().is_err() => {
-                command.args(["--features", &without_mpi(&workspace.metadata()?).join(",")])
-            }
+            ALL_FEATURES => command.args(features::all(workspace)?),
             argument => command.arg(argument),
         };
     }
@@ -143,18 +129,6 @@ fn cargo(
         return Ok(());
     }
     Err(format!("`cargo {}` failed", arguments.join(" ")).into())
-}
-
-/// Every feature of every crate but [`MPI`], as cargo takes them.
-fn without_mpi(metadata: &Value) -> Vec<String> {
-    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let of = |package: &Value| -> Vec<String> {
-        let name = package["name"].as_str().unwrap_or_default();
-        let features = package["features"].as_object().into_iter().flatten();
-        let names = features.map(|(feature, _)| feature).filter(|feature| *feature != MPI);
-        names.map(|feature| format!("{name}/{feature}")).collect()
-    };
-    packages.iter().flat_map(of).collect()
 }
 
 /// emb-dlrm without its default features brings no CLI and no readers.
@@ -182,14 +156,6 @@ mod tests {
     fn a_reader_in_the_core_is_named() {
         assert_eq!(unwanted("emb-dlrm v0.1.0\nserde v1.0\nzstd v0.14.0\n"), Some("zstd"));
         assert_eq!(unwanted("emb-dlrm v0.1.0\nserde v1.0\nzstd-like v1.0\n"), None);
-    }
-
-    #[test]
-    fn without_mpi_every_other_feature_is_named() {
-        let metadata = serde_json::json!({"packages": [
-            {"name": "a", "features": {"cuda": [], "mpi": ["dep:mpi"]}},
-            {"name": "b", "features": {"default": ["cli"], "cli": []}}]});
-        assert_eq!(without_mpi(&metadata), ["a/cuda", "b/cli", "b/default"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod assert_json;
 mod bench;
 mod check;
 mod columns;
+mod features;
 mod gpu;
 mod kernels;
 mod layers;

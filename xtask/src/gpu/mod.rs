@@ -8,7 +8,7 @@ mod rehearsal;
 use crate::Failure;
 use crate::simt::targets;
 use crate::workspace::Workspace;
-use crate::{kernels, simt};
+use crate::{features, kernels, simt};
 use clap::Args;
 
 /// What `cargo xtask test-gpu` is asked for.
@@ -33,7 +33,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
     }
     let mut targets = targets::find(workspace)?;
     targets.retain(|target| options.only.is_empty() || options.only.contains(&target.package));
-    let programs = targets::build(workspace, &targets, &options.profile)?;
+    // The machine with a GPU may have no MPI; here programs are shared with the other chores.
+    let features = if options.rehearse {
+        features::all(workspace)?
+    } else {
+        features::without_mpi(workspace)?
+    };
+    let programs = targets::build(workspace, &targets, &options.profile, &features)?;
     let package = package::prepare(workspace, &programs)?;
     crate::print(&package.describe())?;
     if options.rehearse {

@@ -6,11 +6,11 @@
 mod rows;
 pub(crate) mod toolchain;
 
-use crate::Failure;
 use crate::simt::step::{self, Outcome, Step};
 use crate::simt::targets::{self, Executable, Target};
 use crate::simt::{self, Machine, Schedule};
 use crate::workspace::Workspace;
+use crate::{Failure, features};
 use clap::Args;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn programs(workspace: &Workspace, options: &Options) -> Result<Vec<Executable>,
     if targets.is_empty() {
         return Err("test-mpi: no test program is meant".into());
     }
-    targets::build(workspace, &targets, "dev")
+    targets::build(workspace, &targets, "dev", &features::all(workspace)?)
 }
 
 /// The fake driver, where a program needs a device and there is a compiler for it.

@@ -10,8 +10,8 @@ mod plan;
 pub(crate) mod step;
 pub(crate) mod targets;
 
-use crate::Failure;
 use crate::workspace::Workspace;
+use crate::{Failure, features};
 use clap::Args;
 pub(crate) use machine::Machine;
 use plan::Part;
@@ -75,8 +75,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failur
 fn scripts(workspace: &Workspace, options: &Options, parts: &[Part]) -> Vec<Step> {
     let step = |part: Part, script: &str, flavour: Flavour| {
         let mut command = workspace.command("bash");
-        // Apart from the libraries that the suites load, which have other kernels.
-        command.arg(script).arg(workspace.root().join(OUT).join(format!("{}-tests", part.name())));
+        command.arg(script).arg(workspace.root().join(OUT).join(part.name()));
         command.arg(flavour.name()).args(flavour.tests());
         let (part, way) = (part.name().to_owned(), flavour.name().to_owned());
         Step { part, way, command, limit: LIMIT }
@@ -107,7 +106,7 @@ fn suites(
         target.kind == "test" && !waits && part.is_some_and(|part| part.is_crate())
     };
     let targets: Vec<Target> = targets::find(workspace)?.into_iter().filter(wanted).collect();
-    let programs = targets::build(workspace, &targets, "dev")?;
+    let programs = targets::build(workspace, &targets, "dev", &features::all(workspace)?)?;
     let mut steps = Vec::new();
     for part in parts.iter().filter(|part| part.is_crate()) {
         let of_part = programs.iter().filter(|p| p.target.package == part.name());

@@ -67,20 +67,19 @@ fn of(metadata: &Value) -> Vec<Target> {
     found
 }
 
-/// Builds all targets in one go; `profile` is cargo's.
+/// Builds all targets in one go; `profile` is cargo's, and so are the arguments for `features`: what
+/// the targets require is among them.
 pub(crate) fn build(
     workspace: &Workspace,
     targets: &[Target],
     profile: &str,
+    features: &[String],
 ) -> Result<Vec<Executable>, Failure> {
     let mut command = workspace.command("cargo");
     command.args(["test", "--no-run", "--profile", profile]);
-    command.arg("--message-format=json-render-diagnostics");
+    command.arg("--message-format=json-render-diagnostics").args(features);
     for target in targets {
-        command.args(["-p", &target.package, &format!("--{}", target.kind), &target.name]);
-        for feature in &target.features {
-            command.args(["--features", &format!("{}/{feature}", target.package)]);
-        }
+        command.args([&format!("--{}", target.kind), &target.name]);
     }
     let messages = output(&mut command)?;
     let found: Vec<Value> =

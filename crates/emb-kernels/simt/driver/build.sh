@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the libraries that stand in for CUDA's on a machine without a GPU.
 #
-#   build.sh OUT_DIR [plain|asan|tsan|count]
+#   build.sh OUT_DIR [plain|asan|tsan|count] [FOLDER]
 #
-# OUT_DIR/FLAVOUR then holds one shared object with the driver, the SIMT runtime and the kernels of
+# OUT_DIR/FOLDER (the flavour's name without) then holds one shared object with the driver, the SIMT runtime and the kernels of
 # cuda/emb.cu, and links to it under every name that programs look for; put it in LD_LIBRARY_PATH.
 # The last line printed is that folder. Kernels of $EMB_EXTRA_KERNELS (files, by spaces) are added,
-# those of $EMB_KERNEL_FILES take the place of emb.cu.
+# those of $EMB_KERNEL_FILES take the place of emb.cu. Folders of one flavour share what they compile.
 # The compiler is $CXX, else g++, else clang++. What is newer than its sources is not built again.
 
 set -eu
@@ -47,14 +47,14 @@ count)
     ;;
 esac
 
-common="-std=c++17 -g -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off
+common="-std=c++17 -g1 -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off
     -fno-omit-frame-pointer -DEMB_HOST_SIM -I$simt -I$driver -I$cuda -I$optim"
 
-folder="$out/$flavour"
-objects="$folder/objects"
-mkdir -p "$objects"
+folder="$out/${3:-$flavour}"
+objects="$out/$flavour/objects"
+mkdir -p "$folder" "$objects"
 # Test programs that start together build once.
-exec 9>"$folder/lock"
+exec 9>"$objects/lock"
 flock 9
 
 # Whether $1 is older than a source: $2 itself or any header of the folders after it.
@@ -103,7 +103,8 @@ xargs -r -d '\n' -P2 -n1 sh -c <"$jobs"
 library="$folder/libsimt_driver.so"
 listed="$folder/objects.list"
 printf '%s\n' "${wanted[@]}" >"$listed.new"
-if [ -s "$jobs" ] || [ ! -e "$library" ] || ! cmp -s "$listed" "$listed.new"; then
+if [ ! -e "$library" ] || ! cmp -s "$listed" "$listed.new" ||
+    [ -n "$(find "${wanted[@]}" -newer "$library" -print -quit)" ]; then
     # shellcheck disable=SC2086
     "$cxx" -shared -Wl,-soname,libsimt_driver.so "${wanted[@]}" $link -pthread -ldl \
         -o "$library.new"

@@ -135,13 +135,16 @@ bool near(const A& actual, const B& expected, double tolerance) {
 }
 
 // Runs `body` with threads and blocks in order, in reverse and at random; the results must not care.
+// The race checker looks at what is ordered, not at the order that happened: one seed is enough.
 template <typename Body>
 void for_each_schedule(Body body) {
     static const char* const kSchedules[][3] = {{"sequential", "1", " (sequential)"},
                                                 {"reverse", "1", " (reverse)"},
-                                                {"random", "1", " (random, seed 1)"},
+#ifndef SIMT_TSAN
                                                 {"random", "2", " (random, seed 2)"},
-                                                {"random", "3", " (random, seed 3)"}};
+                                                {"random", "3", " (random, seed 3)"},
+#endif
+                                                {"random", "1", " (random, seed 1)"}};
     for (const auto& schedule : kSchedules) {
         setenv("SIMT_SCHEDULE", schedule[0], 1);
         setenv("SIMT_SEED", schedule[1], 1);

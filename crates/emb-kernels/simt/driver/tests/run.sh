@@ -21,7 +21,7 @@ failures=0
 run_flavour() {
     local flavour=$1 folder source name program start built sanitize=""
     EMB_KERNEL_FILES="$tests/kernels.cu" "$driver/build.sh" "$out" "$flavour" \
-        >"$out/$flavour.log" 2>&1
+        "$flavour-tests" >"$out/$flavour.log" 2>&1
     case $? in
     0) folder=$(tail -n 1 "$out/$flavour.log") ;;
     3) cat "$out/$flavour.log" && return ;;
