@@ -59,12 +59,16 @@ impl WireOptions {
         Err(Error::Config(format!("--wire {what}={} has no effect: {why}", self.of(what))))
     }
 
-    /// Says it to the cost model.
+    /// Says it to the cost model; dense gradients of the workload are `f32`.
     #[cfg(feature = "data")]
     pub(crate) fn price(self, spec: &mut WorkloadSpec) {
-        let [forward, backward, sync, _] =
+        let [forward, backward, sync, dense] =
             self.formats.map(|wire| value_type(wire.unwrap_or_default()));
         (spec.outputs, spec.gradients, spec.synced) = (forward, Some(backward), Some(sync));
+        let parameters = spec.dense_model.gradient_bytes / ValueType::F32.row_bytes(1);
+        if dense != ValueType::F32 {
+            spec.dense_model.gradient_bytes = parameters * dense.row_bytes(1);
+        }
     }
 
     /// Whether dense gradients have a format of their own.

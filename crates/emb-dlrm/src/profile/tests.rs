@@ -216,6 +216,29 @@ fn the_dense_model_has_the_parameters_that_a_run_has() {
 }
 
 #[test]
+fn dense_gradients_have_the_bytes_of_their_format() {
+    let bytes = |wire: &str| {
+        let options = Options {
+            data: vec!["synthetic".into()],
+            rows_per_table: Some(10),
+            world: Some(2),
+            plan: Some("row-wise".into()),
+            wire: Some(wire.parse().expect("a format")),
+            ..Options::default()
+        };
+        let config = Config::resolve(options).expect("consistent");
+        let parameters = dense::DenseCount::of(&config).parameters;
+        let tables = config.planned_tables().expect("tables");
+        let spec = super::workload_of(&config, &tables).expect("one kind of tables");
+        (spec.dense_model, spec.outputs, parameters)
+    };
+    let (dense, outputs, parameters) = bytes("int8,dense=bf16");
+    assert_eq!((dense.gradient_bytes, outputs), (2 * parameters, ValueType::Int8Rowwise));
+    assert_eq!(dense.memory_bytes, 12 * parameters, "in memory they stay f32");
+    assert_eq!(bytes("int8").0.gradient_bytes, 4 * parameters);
+}
+
+#[test]
 fn memory_below_the_least_is_refused_with_the_least() {
     let options = ProfileOptions { memory_bytes: 1000, samples: Some(10), hot_rows: 0 };
     let error = profile(&synthetic(1000), options, |_| {}).expect_err("too little").to_string();
