@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::{Config, ModelKind, Options, TableOptions};
 use crate::data::Distinct;
-use emb_shard::{Access, Bucket, Histogram, RowFrequencies, Workload, WorkloadSpec};
+use emb_shard::{Access, Bucket, Histogram, RowFrequencies, ValueType, Workload, WorkloadSpec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
