@@ -1,11 +1,12 @@
 //! The reference: every pair of ranks, every tier, block and part, one after the other.
 
-use crate::case::{Case, bent};
+use crate::case::Case;
+use crate::formulas::{message, sort};
 use crate::pairs::{Pairs, Scope, both, buffers};
 use crate::parts::{Asked, Asking};
 use emb_shard::{
-    Block, Exchange, GradientSum, Level, LevelBytes, LevelId, Mesh, NodeSplit, Parts, Path,
-    PeakBytes, Per, Rank, RankEstimate, ReplicaSync, ReplicaWay, TableId, TablePlan, Tier,
+    Block, Exchange, GradientSum, LevelBytes, LevelId, Mesh, NodeSplit, Parts, Path, PeakBytes,
+    Per, Rank, RankEstimate, ReplicaSync, ReplicaWay, TableId, TablePlan, Tier,
 };
 
 pub(crate) struct Reference<'a> {
@@ -592,30 +593,4 @@ impl Reference<'_> {
             own.peak = PeakBytes { dense: model.memory_bytes as f64 + activations, ..own.peak };
         }
     }
-}
-
-/// Seconds of a message, its latency apart: along the measured points, in proportion outside.
-fn message(level: &Level, bytes: f64) -> f64 {
-    if bytes <= 0.0 {
-        return 0.0;
-    }
-    let points = bent(level.name());
-    let Some(&(most, longest)) = points.last() else { return bytes / level.bandwidth() };
-    let (mut from, mut before) = (0, 0.0);
-    for (to, behind) in points {
-        if bytes <= to as f64 {
-            return before + (behind - before) * (bytes - from as f64) / (to - from) as f64;
-        }
-        (from, before) = (to, behind);
-    }
-    longest * bytes / most as f64
-}
-
-/// A radix sort reads and writes ids and 4-byte positions once for every 8 bits of a row's number.
-fn sort(ids: f64, rows: u64, id: f64) -> f64 {
-    let mut passes = 1;
-    while passes < 8 && rows > 1 << (8 * passes) {
-        passes += 1;
-    }
-    2.0 * ids * (id + 4.0) * f64::from(passes)
 }
