@@ -207,6 +207,73 @@ fn large_values_that_fit_stay_finite_in_every_format_with_a_scale() {
     }
 }
 
+/// Rows of what one would not send: any bits, with values that are not finite or without, numbers
+/// near the largest, of one sign and of both, and subnormal ones.
+fn hostile() -> impl Strategy<Value = (usize, Vec<f32>)> {
+    let sizes = (1usize..70, 1usize..4, 0..6);
+    sizes.prop_flat_map(|(dim, rows, mood)| {
+        let value = (any::<u32>(), 0.0f32..1.0).prop_map(move |(bits, part)| {
+            let near = f32::MAX * (1.0 - part.powi(4));
+            let sign = if bits % 2 == 0 { 1.0 } else { -1.0 };
+            match mood {
+                0 if bits % 64 == 0 => f32::from_bits(bits | 0x7F80_0000),
+                0 | 1 => Some(f32::from_bits(bits)).filter(|x| x.is_finite()).unwrap_or(-0.0),
+                2 => near,
+                3 => sign * near,
+                4 => f32::from_bits(bits & 0x807F_FFFF),
+                _ if bits % 16 == 0 => sign * f32::from_bits(1),
+                _ => -near / 2.0,
+            }
+        });
+        (Just(dim), prop::collection::vec(value, dim * rows))
+    })
+}
+
+/// Every row arrives within its bound, or is refused for what is true of it.
+#[track_caller]
+fn arrives_or_is_refused(wire: Wire, values: &[f32], dim: usize) {
+    let mut bytes = vec![0xAB; wire.bytes(values.len() / dim, dim).expect("fits")];
+    let Err(error) = wire.encode(values, dim, &mut bytes) else {
+        check_bounds(wire, values, dim);
+        let back = decode(wire, &bytes, dim, values.len());
+        assert!(back.iter().all(|value| value.is_finite()), "{wire}: {values:?} as {back:?}");
+        return;
+    };
+    assert!(bytes.iter().all(|&byte| byte == 0xAB), "{wire}: written all the same");
+    let first = values.iter().position(|value| !value.is_finite());
+    match error {
+        Error::NotFinite { wire: of, row, column, value } => {
+            assert_eq!((of, Some(row * dim + column)), (wire, first));
+            assert_eq!(value.to_bits(), values[row * dim + column].to_bits());
+        }
+        Error::RangeTooWide { wire: of, row, min, max } => {
+            assert!(of == wire && matches!(wire, Wire::Int8Rowwise | Wire::Int4), "{wire}");
+            assert_eq!(first, None);
+            let own = &values[row * dim..][..dim];
+            let least = own.iter().copied().fold(f32::INFINITY, f32::min);
+            let most = own.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!((min, max), (least, most));
+            // Whole ranges that are no number, or that end within the rounding of the format.
+            let part = if wire == Wire::Int4 { 0.97 } else { 1.0 - 1e-6 };
+            let wide = most / 2.0 - least / 2.0 >= f32::MAX / 2.0 * part;
+            assert!(wide || most >= f32::MAX * part, "{wire}: {least:e} to {most:e}");
+        }
+        other => panic!("{wire}: {other}"),
+    }
+}
+
+#[test]
+fn a_row_of_int8_whose_last_step_is_no_number_is_refused() {
+    // The range and its 255th part are rounded, up in this case: 255 scales and the bias are more
+    // than the largest number.
+    let row = [f32::from_bits(0x7EBC_8F17), f32::MAX];
+    let mut bytes = [0; 10];
+    let error = Wire::Int8Rowwise.encode(&row, 2, &mut bytes).expect_err("would arrive as inf");
+    assert!(matches!(error, Error::RangeTooWide { row: 0, .. }), "{error}");
+    arrives_or_is_refused(Wire::Int8Rowwise, &[0.0, f32::MAX], 2);
+    arrives_or_is_refused(Wire::Int8Rowwise, &[f32::MIN, 0.0], 2);
+}
+
 fn rows() -> impl Strategy<Value = (usize, Vec<f32>)> {
     // Long rows cross the blocks in which conversions are made.
     (1usize..300, 0usize..5).prop_flat_map(|(dim, rows)| {
@@ -231,6 +298,15 @@ proptest! {
     fn no_error_is_beyond_the_bound_of_its_format((dim, values) in rows()) {
         for wire in ALL {
             check_bounds(wire, &values, dim);
+        }
+    }
+
+    #[test]
+    fn hostile_rows_arrive_within_their_bound_or_are_refused_by_row_and_column(
+        (dim, values) in hostile()
+    ) {
+        for wire in SCALED {
+            arrives_or_is_refused(wire, &values, dim);
         }
     }
 

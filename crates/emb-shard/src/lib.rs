@@ -100,8 +100,8 @@ pub use plan::{
 pub use planner::{
     Alternative, Beam, Constraints, EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch,
     Explanation, FlexShardPlanner, Greedy, GreedyBy, Kind, Lattice, Objective, Planned, Planner,
-    Random, TableExplanation, TableRowWise, Task, TierKind, TierSolution, TierSolver, TieredTable,
-    TorchRec, TorchRecConstants, Travel, baselines, explain,
+    Random, TableExplanation, TableRowWise, Task, TierBytes, TierKind, TierSolution, TierSolver,
+    TieredTable, TorchRec, TorchRecConstants, Travel, baselines, explain,
 };
 pub use preset::{Input, Preset};
 pub use report::{RankLoad, Report};

@@ -143,4 +143,6 @@ row_codec!(E4m3, Fp8E4m3);
 row_codec!(E5m2, Fp8E5m2);
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;

@@ -12,6 +12,9 @@ const SUFFIX: usize = 8;
 /// Keeps the inverse scale of a row of equal values finite.
 pub(super) const EPSILON: f32 = 1e-8;
 
+/// The largest value of 8 bits.
+const LEVELS: f32 = 255.0;
+
 /// [`Wire::Int8Rowwise`].
 pub(super) struct Int8;
 
@@ -25,19 +28,20 @@ impl RowCodec for Int8 {
     #[inline(always)]
     fn holds(row: &[f32]) -> bool {
         let (min, max) = extent(row);
-        (max - min).is_finite()
+        // The range and its 255th part are rounded, so that the last step may end beyond `max`.
+        LEVELS.mul_add((max - min) / LEVELS, min).is_finite()
     }
 
     #[inline(always)]
     fn encode(row: &[f32], out: &mut [u8]) {
         let (min, max) = extent(row);
         let range = max - min;
-        let inverse_scale = 255.0 / (range + EPSILON);
+        let inverse_scale = LEVELS / (range + EPSILON);
         let (quantized, suffix) = out.split_at_mut(row.len());
         for (value, quantized) in row.iter().zip(quantized) {
             *quantized = round((value - min) * inverse_scale);
         }
-        suffix[..4].copy_from_slice(&(range / 255.0).to_le_bytes());
+        suffix[..4].copy_from_slice(&(range / LEVELS).to_le_bytes());
         suffix[4..].copy_from_slice(&min.to_le_bytes());
     }
 

@@ -32,7 +32,8 @@ pub enum Wire {
     /// `bias = min`, `scale = (max - min) / 255` and
     /// `q = round((x - min) * (255 / ((max - min) + 1e-8)))`, ties to even, every operation in
     /// `f32`: byte for byte the fused 8-bit row-wise format of FBGEMM. Decoding rounds
-    /// `q * scale + bias` once. The error of a value is at most half a `scale`, plus rounding.
+    /// `q * scale + bias` once. The error of a value is at most half a `scale`, plus rounding. Rows
+    /// of which `255 * scale + bias` is beyond `f32` are refused: they would arrive as infinity.
     Int8Rowwise,
     /// 8-bit floats of 4 exponent and 3 mantissa bits (OCP E4M3) with a scale for each row: `dim`
     /// bytes `q`, then `scale`, an `f32`. A value is `q * scale` with

@@ -4,10 +4,7 @@ pub use emb_shard::nearest;
 
 /// `unknown "word"; did you mean ...? (one of ...)`.
 pub(crate) fn explain(word: &str, candidates: &[&str]) -> String {
-    // Of "fp8" and "fp8-e4m3" one begins with the other, which no count of letters sees.
-    let begins =
-        |known: &&&str| word.len() > 2 && (known.starts_with(word) || word.starts_with(**known));
-    let near = candidates.iter().find(begins).copied().or_else(|| nearest(word, candidates));
+    let near = nearest(word, candidates);
     let meant = near.map_or(String::new(), |near| format!("did you mean {near:?}? "));
     format!("{word:?} is unknown; {meant}one of: {}", candidates.join(", "))
 }

@@ -32,8 +32,10 @@ impl WireOptions {
     pub fn wires(self, batch: usize) -> Result<Wires> {
         let [forward, backward, sync, dense] = self.formats.map(Option::unwrap_or_default);
         let wires = Wires { forward, backward, sync, dense, batch };
-        wires.check().map_err(|error| Error::Config(format!("--wire: {error}")))?;
-        Ok(wires)
+        match wires.refusal() {
+            Some(why) => Err(Error::Config(format!("--wire {why}"))),
+            None => Ok(wires),
+        }
     }
 
     /// Refuses formats that nothing of the plan travels in.
@@ -57,12 +59,16 @@ impl WireOptions {
         Err(Error::Config(format!("--wire {what}={} has no effect: {why}", self.of(what))))
     }
 
-    /// Says it to the cost model.
+    /// Says it to the cost model; dense gradients of the workload are `f32`.
     #[cfg(feature = "data")]
     pub(crate) fn price(self, spec: &mut WorkloadSpec) {
-        let [forward, backward, sync, _] =
+        let [forward, backward, sync, dense] =
             self.formats.map(|wire| value_type(wire.unwrap_or_default()));
         (spec.outputs, spec.gradients, spec.synced) = (forward, Some(backward), Some(sync));
+        let parameters = spec.dense_model.gradient_bytes / ValueType::F32.row_bytes(1);
+        if dense != ValueType::F32 {
+            spec.dense_model.gradient_bytes = parameters * dense.row_bytes(1);
+        }
     }
 
     /// Whether dense gradients have a format of their own.
@@ -171,11 +177,14 @@ mod tests {
         assert!(refused("fp16").contains("did you mean \"f16\"?"), "{}", refused("fp16"));
         assert!(refused("fp8-e4m2").contains("did you mean \"fp8-e4m3\"?"));
         assert!(refused("fp8").contains("did you mean \"fp8-e4m3\"?"));
+        assert!(refused("f61").contains("did you mean \"f16\"?"));
+        assert!(refused("BF16").contains("did you mean \"bf16\"?"));
         assert!(refused("int8-rowwise").contains("did you mean \"int8\"?"));
         assert!(refused("foward=f16").contains("did you mean \"forward\"?"));
         assert_eq!(refused("f16,backward=int8"), "backward is f16 and int8: give one");
         let wires = "sync=int8".parse::<WireOptions>().expect("a format").wires(128);
         let error = wires.expect_err("replicas would differ from what they were").to_string();
-        assert!(error.contains("sync=int8") && error.contains("f32, f16, bf16"), "{error}");
+        assert!(error.starts_with("--wire sync=int8: weights that"), "{error}");
+        assert!(error.ends_with("one of f32, f16, bf16"), "{error}");
     }
 }

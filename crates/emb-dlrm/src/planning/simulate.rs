@@ -241,7 +241,8 @@ fn exchange_limit(estimate: &Estimate, topology: &Topology) -> String {
     let levels = topology.levels().iter().enumerate().map(|(number, level)| {
         let seconds = estimate.ranks.iter().filter_map(|rank| {
             let bytes = rank.exchanged.get(number)?;
-            Some(bytes.sent.max(bytes.received) / level.bandwidth())
+            let bytes = bytes.sent.max(bytes.received);
+            Some(bytes / level.bandwidth_at(bytes))
         });
         (seconds.fold(0.0, f64::max), level.name())
     });

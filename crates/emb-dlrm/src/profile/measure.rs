@@ -186,12 +186,12 @@ pub(crate) fn workload_of(config: &Config, tables: &Tables) -> Result<WorkloadSp
     let mut spec = WorkloadSpec::new(name, emb_shard::Batch::Global(config.batch_size as u64));
     let (rows, state) = one_kind(config, tables)?;
     (spec.rows, spec.state) = (rows, state);
-    if let (Some(wire), Some(_)) = (config.options.wire, &config.ranks) {
-        wire.price(&mut spec);
-    }
     let dense = DenseCount::of(config);
     let slots = config.optimizers.dense.optimizer().slots().len();
     (spec.dense, spec.dense_model) = (dense.time(), dense.model(slots));
+    if let (Some(wire), Some(_)) = (config.options.wire, &config.ranks) {
+        wire.price(&mut spec);
+    }
     spec.tables = tables.tables().as_slice().iter().map(table_spec).collect();
     Ok(spec)
 }

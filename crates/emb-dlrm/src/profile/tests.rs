@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::{Config, ModelKind, Options, TableOptions};
 use crate::data::Distinct;
-use emb_shard::{Access, Bucket, Histogram, RowFrequencies, Workload, WorkloadSpec};
+use emb_shard::{Access, Bucket, Histogram, RowFrequencies, ValueType, Workload, WorkloadSpec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -213,6 +213,29 @@ fn the_dense_model_has_the_parameters_that_a_run_has() {
         // AdaGrad keeps one value beside weight and gradient.
         assert_eq!(workload.dense_model.memory_bytes, 12 * count.parameters);
     }
+}
+
+#[test]
+fn dense_gradients_have_the_bytes_of_their_format() {
+    let bytes = |wire: &str| {
+        let options = Options {
+            data: vec!["synthetic".into()],
+            rows_per_table: Some(10),
+            world: Some(2),
+            plan: Some("row-wise".into()),
+            wire: Some(wire.parse().expect("a format")),
+            ..Options::default()
+        };
+        let config = Config::resolve(options).expect("consistent");
+        let parameters = dense::DenseCount::of(&config).parameters;
+        let tables = config.planned_tables().expect("tables");
+        let spec = super::workload_of(&config, &tables).expect("one kind of tables");
+        (spec.dense_model, spec.outputs, parameters)
+    };
+    let (dense, outputs, parameters) = bytes("int8,dense=bf16");
+    assert_eq!((dense.gradient_bytes, outputs), (2 * parameters, ValueType::Int8Rowwise));
+    assert_eq!(dense.memory_bytes, 12 * parameters, "in memory they stay f32");
+    assert_eq!(bytes("int8").0.gradient_bytes, 4 * parameters);
 }
 
 #[test]

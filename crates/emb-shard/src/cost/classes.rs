@@ -21,6 +21,9 @@ pub(super) struct Collectives {
     /// Of replicas, in sums: each sends as many messages one after the other as two that gather or
     /// scatter. A sync every few steps counts as its part.
     pub(super) sums: f64,
+    /// Times that replicas are made equal, in the same parts: bytes of a step are those of so many
+    /// messages.
+    pub(super) syncs: f64,
 }
 
 /// Collectives of one scope.
@@ -71,14 +74,16 @@ impl Classes {
             }
         }
         for (sync, _) in &self.syncs {
-            all.sums += match sync {
-                ReplicaSync::None => 0.0,
-                ReplicaSync::Weights { every } => 1.0 / f64::from(every.get()),
+            let (syncs, each) = match sync {
+                ReplicaSync::None => (0.0, 0.0),
+                ReplicaSync::Weights { every } => (1.0 / f64::from(every.get()), 1.0),
                 // Counts and rows are gathered before.
-                ReplicaSync::TouchedRows { every } => 2.0 / f64::from(every.get()),
-                ReplicaSync::Gradients => 2.0,
-                ReplicaSync::FullyShardedReplicas => 1.0,
+                ReplicaSync::TouchedRows { every } => (1.0 / f64::from(every.get()), 2.0),
+                ReplicaSync::Gradients => (1.0, 2.0),
+                ReplicaSync::FullyShardedReplicas => (1.0, 1.0),
             };
+            all.syncs += syncs;
+            all.sums += syncs * each;
         }
         all
     }

@@ -58,6 +58,8 @@ pub struct RankEstimate {
     pub exchanged: Vec<LevelBytes>,
     /// Its bytes of the sync of replicas over every level.
     pub synced: Vec<LevelBytes>,
+    /// Its bytes of the sum of dense gradients over every level.
+    pub dense: Vec<LevelBytes>,
     /// Its memory.
     pub peak: PeakBytes,
 }

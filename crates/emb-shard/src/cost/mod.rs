@@ -12,6 +12,7 @@
 mod check;
 mod classes;
 mod demand;
+mod dense;
 mod embark;
 mod estimate;
 mod ledger;

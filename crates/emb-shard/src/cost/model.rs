@@ -35,7 +35,9 @@ pub trait CostModel {
 /// which everybody waits for everybody. In a part a rank's seconds are bytes by bandwidth, level
 /// after level (`FlexShard` reconstruction: costs of levels add up), and one latency for each
 /// collective. Replicas agree as [`ReplicaWay`](super::ReplicaWay) says: by rings, among `m` units of a
-/// level `2 (m - 1) / m` of what the levels inside left to each rank.
+/// level `2 (m - 1) / m` of what the levels inside left to each rank; so are dense gradients summed.
+/// Where transfers were measured, bandwidths are those of a message's bytes: of all that a rank
+/// sends in an exchange, of one hop of a ring, of one sync where there is one every few steps.
 ///
 /// Counts that travel ahead of ids are in the bytes where
 /// [`count_bytes`](super::CostOptions::count_bytes) says so.

@@ -1,5 +1,7 @@
 //! Bytes become seconds: the parts of a step, rank by rank.
 
+use super::classes::Collectives;
+use super::dense;
 use super::ledger::{Ledger, Placed};
 use super::load::{Channel, Load};
 use super::options::{BACKWARD_PART, Overlap};
@@ -9,7 +11,7 @@ use crate::{Bytes, Id, Level, Mesh, Rank};
 
 /// What of a rank's traffic is paid for.
 #[derive(Clone, Copy)]
-enum Priced {
+pub(super) enum Priced {
     /// The busier direction, at the bandwidth of so many bytes.
     Busiest,
     /// Half of both directions, at the best bandwidth of any number of bytes: bytes may be spread
@@ -95,6 +97,7 @@ pub(super) fn estimate(ledger: &Ledger<'_>) -> Estimate {
         parts: of_rank(ledger, rank, Priced::Busiest),
         exchanged: levels.clone().map(|level| exchanged(ledger, rank, level)).collect(),
         synced: levels.clone().map(|level| synced(ledger, rank, level)).collect(),
+        dense: dense::bytes(ledger, rank),
         peak: peak_of(ledger, rank),
     });
     let ranks: Vec<RankEstimate> = ranks.collect();
@@ -123,7 +126,7 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32, priced: Priced) -> Parts {
     let flops = topology.flops() * options.compute_efficiency;
     let mut parts = Parts {
         dense: slowest * ledger.workload.dense().seconds_of(ledger.samples, flops),
-        dense_sync: dense_sync(ledger, rank),
+        dense_sync: dense::seconds(ledger, rank),
         ..Parts::default()
     };
     for placed in &ledger.meshes {
@@ -136,7 +139,7 @@ fn of_rank(ledger: &Ledger<'_>, rank: u32, priced: Priced) -> Parts {
         parts.output_exchange += outputs;
         // Gradients take the way of the outputs back.
         parts.backward_exchange += gradients + statistics(ledger, placed, place, priced);
-        parts.replica_sync += sync(ledger, placed, place, own);
+        parts.replica_sync += sync(ledger, placed, place, own, priced);
     }
     parts
 }
@@ -234,7 +237,7 @@ fn synced(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
         let (place, position) = placed.shape.place(rank);
         let own = &placed.loads.positions[position];
         let way = ledger.model.options.replica_way;
-        let moved = replica_bytes(way, placed, place, level, own);
+        let moved: f64 = replica_bytes(way, placed, place, level, own).iter().sum();
         bytes.sent += moved;
         bytes.received += moved;
     }
@@ -242,59 +245,54 @@ fn synced(ledger: &Ledger<'_>, rank: u32, level: usize) -> LevelBytes {
 }
 
 /// What is summed level by level, and what is told to all other replicas.
-fn replica_bytes(way: ReplicaWay, placed: &Placed, place: usize, level: usize, own: &Load) -> f64 {
+fn replica_bytes(
+    way: ReplicaWay,
+    placed: &Placed,
+    place: usize,
+    level: usize,
+    own: &Load,
+) -> [f64; 2] {
     let copies = placed.shape.copies(level, place);
-    way.part(copies, placed.shape.mesh.replicas()) * own.reduced
-        + f64::from(copies.others()) * own.gathered
+    let summed = way.part(copies, placed.shape.mesh.replicas()) * own.reduced;
+    [summed, f64::from(copies.others()) * own.gathered]
 }
 
-fn sync(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load) -> f64 {
-    let sums = placed.collectives.sums;
+fn sync(ledger: &Ledger<'_>, placed: &Placed, place: usize, own: &Load, priced: Priced) -> f64 {
+    let Collectives { sums, syncs, .. } = placed.collectives;
     if sums == 0.0 {
         return 0.0;
     }
-    let options = &ledger.model.options;
+    let way = ledger.model.options.replica_way;
     let mut all = 0.0;
     for (number, level) in ledger.topology.levels().iter().enumerate() {
         let copies = placed.shape.copies(number, place);
         if copies.others() == 0 {
             continue;
         }
-        let bytes = replica_bytes(options.replica_way, placed, place, number, own);
-        let hops = sums * 2.0 * f64::from(copies.units).log2().ceil();
-        all += bytes / (level.bandwidth() * options.link_efficiency) + hops * level.latency();
+        let [summed, told] = replica_bytes(way, placed, place, number, own);
+        all += in_messages(ledger, level, summed, syncs * way.messages(copies), priced);
+        all += in_messages(ledger, level, told, syncs, priced);
+        all += sums * 2.0 * f64::from(copies.units).log2().ceil() * level.latency();
     }
     all
 }
 
-/// Dense gradients are summed by a ring in every level.
-fn dense_sync(ledger: &Ledger<'_>, rank: u32) -> f64 {
-    let bytes = ledger.workload.dense_model().gradient_bytes as f64;
-    if bytes == 0.0 {
+/// Seconds of so many bytes in so many messages, their latencies apart.
+pub(super) fn in_messages(
+    ledger: &Ledger<'_>,
+    level: &Level,
+    bytes: f64,
+    messages: f64,
+    priced: Priced,
+) -> f64 {
+    if bytes <= 0.0 {
         return 0.0;
     }
-    let (mut all, mut shares, mut inner) = (0.0, 1.0, None);
-    for level in ledger.topology.levels() {
-        let units = units_inside(level, inner, rank);
-        let bandwidth = level.bandwidth() * ledger.model.options.link_efficiency;
-        all += 2.0 * (units - 1.0) / units * bytes / shares / bandwidth;
-        all += 2.0 * units.log2().ceil() * level.latency();
-        (shares, inner) = (shares * units, Some(level));
-    }
-    all
-}
-
-/// Units of the level inside, or ranks, in the unit of `level` that a rank is in.
-fn units_inside(level: &Level, inner: Option<&Level>, rank: u32) -> f64 {
-    let count = level.unit_of(Rank::new(rank)).and_then(|unit| {
-        let mut ranks = level.ranks_of(unit)?;
-        let Some(inner) = inner else { return Ok(ranks.len() as u32) };
-        let count = ranks.len() as u32;
-        let Some(first) = ranks.next() else { return Ok(1) };
-        let last = Rank::new(first.get() + count - 1);
-        Ok(inner.unit_of(last)? - inner.unit_of(first)? + 1)
-    });
-    count.map_or(1.0, f64::from)
+    let bandwidth = match priced {
+        Priced::Busiest => level.bandwidth_at(bytes / messages),
+        Priced::Least => level.best_bandwidth_at(),
+    };
+    bytes / (bandwidth * ledger.model.options.link_efficiency)
 }
 
 fn peak_of(ledger: &Ledger<'_>, rank: u32) -> PeakBytes {

@@ -173,4 +173,13 @@ impl ReplicaWay {
             Self::Direct => 2.0 * f64::from(copies.others()) / f64::from(replicas),
         }
     }
+
+    /// Messages, one after the other, in which a rank sends that: around a ring twice, less the
+    /// part that it has; or to whoever sums, and from there to all.
+    pub(super) fn messages(self, copies: Copies) -> f64 {
+        match self {
+            Self::Rings => 2.0 * f64::from(copies.units - 1),
+            Self::Direct => 2.0,
+        }
+    }
 }

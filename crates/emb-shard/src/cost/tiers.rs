@@ -129,6 +129,15 @@ impl GroupSpread {
             inter_node: 2.0 * (nodes - 1.0) / nodes / near * owned,
         }
     }
+
+    /// The part of them that goes in one hop of a ring.
+    pub(crate) fn summed_in_a_hop(self) -> ByLink {
+        let owned = 1.0 / f64::from(self.group);
+        ByLink {
+            in_node: owned / f64::from(self.near),
+            inter_node: owned / f64::from(self.replicas),
+        }
+    }
 }
 
 /// Where the tiers of a table end.

@@ -86,7 +86,7 @@ impl MeshRates {
             }
             for (number, level) in topology.levels().iter().enumerate() {
                 let copies = rates.shape.copies(number, place);
-                let by = 1.0 / (level.bandwidth() * links * world);
+                let by = 1.0 / (level.best_bandwidth_at() * links * world);
                 let sum = ledger.model.options.replica_way.part(copies, mesh.replicas());
                 let told = f64::from(copies.others());
                 rates.reduced.0 += sum * by;

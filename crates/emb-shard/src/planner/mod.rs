@@ -19,7 +19,9 @@ pub use baseline::{
     Beam, Greedy, GreedyBy, Random, TableRowWise, TorchRec, TorchRecConstants, baselines,
 };
 pub use embark::{EmbarkClusters, EmbarkOptions, EmbarkPlanner, EmbarkSearch};
-pub use flexshard::{FlexShardPlanner, TierKind, TierSolution, TierSolver, TieredTable, Travel};
+pub use flexshard::{
+    FlexShardPlanner, TierBytes, TierKind, TierSolution, TierSolver, TieredTable, Travel,
+};
 pub use lattice::{Alternative, Explanation, Lattice, Planned, TableExplanation, explain};
 pub use task::{Constraints, Kind, Objective, Task};
 

@@ -45,23 +45,37 @@ impl Level {
         self.spec.bandwidth * part_left(&self.spec.all_to_all, peers)
     }
 
-    /// Bytes a second of one rank that sends `bytes` in an all-to-all with `peers` other ranks over
-    /// this level: [`all_to_all_bandwidth`](Self::all_to_all_bandwidth), and where transfers were
-    /// measured, what they reach at this size.
-    pub fn bandwidth_of(&self, peers: u32, bytes: f64) -> f64 {
-        let bandwidth = self.all_to_all_bandwidth(peers);
+    /// Bytes a second of one rank that sends a message of `bytes` over this level: where transfers
+    /// were measured, what they reach at this size, else [`bandwidth`](Self::bandwidth).
+    pub fn bandwidth_at(&self, bytes: f64) -> f64 {
         match transfer_seconds(&self.spec.transfers, bytes) {
-            Some(seconds) => bandwidth * (bytes / seconds / self.spec.bandwidth),
-            None => bandwidth,
+            Some(seconds) => bytes / seconds,
+            None => self.spec.bandwidth,
         }
     }
 
-    /// The highest [`bandwidth_of`](Self::bandwidth_of) any number of bytes, for lower bounds.
-    pub fn best_bandwidth(&self, peers: u32) -> f64 {
+    /// The same of an all-to-all with `peers` other ranks: what these leave of it, as in
+    /// [`all_to_all_bandwidth`](Self::all_to_all_bandwidth).
+    pub fn bandwidth_of(&self, peers: u32, bytes: f64) -> f64 {
+        self.all_to_all_bandwidth(peers) * (self.bandwidth_at(bytes) / self.spec.bandwidth)
+    }
+
+    /// The highest [`bandwidth_at`](Self::bandwidth_at) any number of bytes, for lower bounds.
+    pub fn best_bandwidth_at(&self) -> f64 {
         // Between points seconds are a straight line, and bytes over it rise or fall all the way.
         let points = self.spec.transfers.iter().map(|&(bytes, _)| bytes as f64);
-        let best = points.map(|bytes| self.bandwidth_of(peers, bytes)).fold(0.0, f64::max);
-        if best > 0.0 { best } else { self.all_to_all_bandwidth(peers) }
+        let best = points.map(|bytes| self.bandwidth_at(bytes)).fold(0.0, f64::max);
+        if best > 0.0 { best } else { self.spec.bandwidth }
+    }
+
+    /// The highest [`bandwidth_of`](Self::bandwidth_of) any number of bytes.
+    pub fn best_bandwidth(&self, peers: u32) -> f64 {
+        self.all_to_all_bandwidth(peers) * (self.best_bandwidth_at() / self.spec.bandwidth)
+    }
+
+    /// Whether transfers were measured, so that the bandwidth depends on the bytes.
+    pub(crate) fn is_bent(&self) -> bool {
+        !self.spec.transfers.is_empty()
     }
 
     /// Seconds of an exchange in which a rank sends `bytes` to `peers` other ranks over this level,

@@ -17,6 +17,7 @@ fn numbers(rank: &RankEstimate) -> Vec<(String, f64)> {
     };
     levels("exchanged", &rank.exchanged);
     levels("synced", &rank.synced);
+    levels("dense", &rank.dense);
     let peak = rank.peak;
     for (name, bytes) in [
         ("weights", peak.weights),

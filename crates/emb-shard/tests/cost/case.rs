@@ -77,6 +77,15 @@ fn options(random: &mut Random) -> CostOptions {
     }
 }
 
+/// What was measured of a level of this name: of a bent one, messages of kilobytes are slow, those
+/// of a megabyte fit into a cache.
+pub(crate) fn bent(name: &str) -> Vec<(u64, f64)> {
+    match name.strip_prefix("bent ") {
+        None => Vec::new(),
+        Some(_) => vec![(2_000, 4e-7), (30_000, 2e-6), (1_000_000, 8e-6), (9_000_000, 3e-4)],
+    }
+}
+
 fn topology(random: &mut Random, world: u32) -> Topology {
     let mut unit_ranks = vec![1; world as usize];
     let mut levels = Vec::new();
@@ -99,13 +108,14 @@ fn topology(random: &mut Random, world: u32) -> Topology {
             at += many;
         }
         unit_ranks = merged;
+        let name = format!("{} {number}", random.pick(&["level", "bent"]));
         levels.push(LevelSpec {
-            name: format!("level {number}"),
+            transfers: bent(&name),
+            name,
             ranks: UnitRanks::Each(unit_ranks.clone()),
             bandwidth: 1e11 / 7_f64.powi(number as i32),
             latency: 3e-6 * (number + 1) as f64,
             all_to_all: random.pick(&[vec![], vec![(2, 1.0), (40, 0.5)]]),
-            transfers: Vec::new(),
         });
     }
     Topology::new(TopologySpec {

@@ -3,6 +3,7 @@
 mod agree;
 mod bytes;
 mod case;
+mod formulas;
 mod pairs;
 mod parts;
 mod properties;

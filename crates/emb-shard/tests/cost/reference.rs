@@ -1,6 +1,7 @@
 //! The reference: every pair of ranks, every tier, block and part, one after the other.
 
 use crate::case::Case;
+use crate::formulas::{message, sort};
 use crate::pairs::{Pairs, Scope, both, buffers};
 use crate::parts::{Asked, Asking};
 use emb_shard::{
@@ -397,10 +398,10 @@ impl Reference<'_> {
                     }
                     let sent: f64 = near.iter().map(|&peer| row[peer]).sum();
                     let received: f64 = near.iter().map(|&peer| pairs[peer][rank]).sum();
-                    let bandwidth = level.all_to_all_bandwidth(near.len() as u32);
+                    let left = level.all_to_all_bandwidth(near.len() as u32) / level.bandwidth();
                     let rank = &mut self.ranks[rank];
                     rank.parts.backward_exchange +=
-                        sent.max(received) / (bandwidth * options.link_efficiency);
+                        message(level, sent.max(received)) / (left * options.link_efficiency);
                     rank.exchanged[number].sent += sent;
                     rank.exchanged[number].received += received;
                     last = level.latency();
@@ -446,9 +447,10 @@ impl Reference<'_> {
                 continue;
             }
             latency = level.latency();
-            let bandwidth = level.all_to_all_bandwidth(many) * options.link_efficiency;
             for (kind, seconds) in seconds.iter_mut().enumerate() {
-                *seconds += f64::max(to[kind], from[kind]) / bandwidth;
+                let bytes = f64::max(to[kind], from[kind]);
+                let left = level.all_to_all_bandwidth(many) / level.bandwidth();
+                *seconds += message(level, bytes) / (left * options.link_efficiency);
             }
             let bytes = &mut self.ranks[rank].exchanged[number];
             let counts = told * f64::from(many);
@@ -464,7 +466,7 @@ impl Reference<'_> {
     /// Bytes and seconds of replicas.
     fn agree(&mut self) {
         for (mesh, bytes) in std::mem::take(&mut self.replicas) {
-            let mut sums = 0.0;
+            let (mut sums, mut syncs) = (0.0, 0.0);
             for (_, sync) in self.syncs.iter().filter(|(of, _)| *of == mesh) {
                 sums += match sync {
                     ReplicaSync::None => 0.0,
@@ -473,17 +475,30 @@ impl Reference<'_> {
                     ReplicaSync::Gradients => 2.0,
                     ReplicaSync::FullyShardedReplicas => 1.0,
                 };
+                syncs += match sync {
+                    ReplicaSync::None => 0.0,
+                    ReplicaSync::Weights { every } | ReplicaSync::TouchedRows { every } => {
+                        1.0 / f64::from(every.get())
+                    }
+                    ReplicaSync::Gradients | ReplicaSync::FullyShardedReplicas => 1.0,
+                };
             }
             for (rank, &(reduced, gathered)) in bytes.iter().enumerate() {
                 let set = mesh.replica_set_of(Rank::new(rank as u32)).expect("a rank");
                 let all: Vec<usize> =
                     mesh.replica_members(set).expect("a set").map(number).collect();
-                self.agree_of(rank, &all, (reduced, gathered), sums);
+                self.agree_of(rank, &all, (reduced, gathered), (sums, syncs));
             }
         }
     }
 
-    fn agree_of(&mut self, rank: usize, all: &[usize], bytes: (f64, f64), sums: f64) {
+    fn agree_of(
+        &mut self,
+        rank: usize,
+        all: &[usize],
+        bytes: (f64, f64),
+        (sums, syncs): (f64, f64),
+    ) {
         let (topology, options) = (&self.case.topology, &self.case.model.options);
         let mut left = 1.0;
         for (number, level) in topology.levels().iter().enumerate() {
@@ -500,9 +515,16 @@ impl Reference<'_> {
             synced.sent += moved;
             synced.received += moved;
             if others > 0 && sums > 0.0 {
-                let bandwidth = level.bandwidth() * options.link_efficiency;
+                // A ring goes around twice, a hop at a time; else there and back.
+                let steps = match options.replica_way {
+                    ReplicaWay::Rings => 2.0 * (units - 1.0),
+                    ReplicaWay::Direct => 2.0,
+                };
+                let of_sync = steps * message(level, sum * bytes.0 / steps / syncs)
+                    + message(level, others as f64 * bytes.1 / syncs);
                 let hops = 2.0 * units.log2().ceil() * sums;
-                self.ranks[rank].parts.replica_sync += moved / bandwidth + hops * level.latency();
+                self.ranks[rank].parts.replica_sync +=
+                    syncs * of_sync / options.link_efficiency + hops * level.latency();
             }
         }
     }
@@ -543,31 +565,32 @@ impl Reference<'_> {
             let flops = topology.flops() * self.case.model.options.compute_efficiency;
             let dense = workload.dense().seconds_of(samples, flops) * self.slowest();
             let mut parts = Parts { dense, ..Parts::default() };
-            let mut left = 1.0;
+            let options = &self.case.model.options;
+            let gradients = model.gradient_bytes as f64;
+            let (mut left, mut over) = (1.0, Vec::new());
             for (number, level) in topology.levels().iter().enumerate() {
                 let units = self.units(rank, &all, number);
-                let bytes = 2.0 * (units - 1.0) / units * left * model.gradient_bytes as f64;
+                let id = Some(LevelId::new(number as u32));
+                let others = all.iter().filter(|&&other| self.level(rank, other) == id).count();
+                let (moved, steps) = match options.replica_way {
+                    ReplicaWay::Rings => (2.0 * (units - 1.0) / units * left, 2.0 * (units - 1.0)),
+                    ReplicaWay::Direct => (2.0 * others as f64 / self.world as f64, 2.0),
+                };
+                let moved = moved * gradients;
                 left /= units;
-                if model.gradient_bytes > 0 {
-                    let bandwidth = level.bandwidth() * self.case.model.options.link_efficiency;
-                    parts.dense_sync += bytes / bandwidth;
+                over.push(LevelBytes { sent: moved, received: moved });
+                if gradients > 0.0 && others > 0 {
+                    let seconds = steps * message(level, moved / steps);
+                    parts.dense_sync += seconds / options.link_efficiency;
                     parts.dense_sync += 2.0 * units.log2().ceil() * level.latency();
                 }
             }
             let own = &mut self.ranks[rank];
             own.parts.dense = parts.dense;
             own.parts.dense_sync = parts.dense_sync;
+            own.dense = over;
             let activations = model.memory_bytes_per_sample as f64 * samples;
             own.peak = PeakBytes { dense: model.memory_bytes as f64 + activations, ..own.peak };
         }
     }
-}
-
-/// A radix sort reads and writes ids and 4-byte positions once for every 8 bits of a row's number.
-fn sort(ids: f64, rows: u64, id: f64) -> f64 {
-    let mut passes = 1;
-    while passes < 8 && rows > 1 << (8 * passes) {
-        passes += 1;
-    }
-    2.0 * ids * (id + 4.0) * f64::from(passes)
 }

@@ -2,9 +2,10 @@
 
 use crate::common::{machines, one_sequence, tiers};
 use emb_shard::{
-    Access, Batch, Bytes, Constraints, Duplicates, Error, Exchange, FlexShardPlanner, Kind, Layout,
-    LevelSpec, Objective, Path, Per, Plan, Planner, Pooling, TableId, TableSpec, Task, Topology,
-    TopologySpec, UnitRanks, Workload, WorkloadSpec,
+    Access, Batch, Bytes, Constraints, CostModel as _, Duplicates, Error, Exchange,
+    FlexShardPlanner, Kind, Layout, LevelSpec, Objective, Path, Per, Plan, Planner, Pooling,
+    StepModel, TableId, TableSpec, Task, Topology, TopologySpec, UnitRanks, ValueType, Workload,
+    WorkloadSpec,
 };
 
 fn skewed() -> Workload {
@@ -148,6 +149,44 @@ fn unequal_nodes_are_cut_into_equal_ones() {
     };
     assert_eq!(of(&[8, 4, 12]), [1, 4, 24]);
     assert_eq!(of(&[8, 5]), [1, 13]);
+}
+
+#[test]
+fn tiers_are_cut_for_links_as_fast_as_they_are_in_messages_of_their_bytes() {
+    // Between nodes, the bandwidth is that of messages far larger than those of a step: what sums
+    // send in a hop takes as long as a hundred times as much.
+    let machines = |transfers| {
+        let mut spec = TopologySpec::from(machines(4, 4, 12.0, 1 << 40));
+        spec.levels[1].transfers = transfers;
+        Topology::new(spec).expect("valid machines")
+    };
+    let straight = machines(Vec::new());
+    let bent = machines(vec![(20_000, 4e-5), (2_000_000, 8e-5), (1_000_000_000, 4e-2)]);
+    let workload = skewed();
+    let planner = FlexShardPlanner { imbalance: 0.0, ..FlexShardPlanner::default() };
+    let plan = |topology| planner.plan(&Task::new(&workload, topology)).expect("fits");
+    let seconds = |plan| {
+        let model = StepModel::default();
+        model.estimate(plan, &workload, &bent).expect("its tables").step_seconds()
+    };
+    let (blind, seeing) = (plan(&straight), plan(&bent));
+    assert_ne!(blind.placed(), seeing.placed());
+    assert!(seconds(&seeing) < seconds(&blind), "{} {}", seconds(&seeing), seconds(&blind));
+}
+
+#[test]
+fn gradients_of_fewer_bytes_are_cheaper_to_sum_so_that_more_rows_are_replicated() {
+    let topology = machines(4, 4, 12.0, 1 << 40);
+    let replicated = |gradients| {
+        let mut spec: WorkloadSpec = skewed().into();
+        spec.gradients = gradients;
+        let workload = Workload::new(spec).expect("valid");
+        let planner = FlexShardPlanner { imbalance: 0.0, ..FlexShardPlanner::default() };
+        let plan = planner.plan(&Task::new(&workload, &topology)).expect("fits");
+        tiers(&plan)[0].0.rows()
+    };
+    let (whole, half) = (replicated(None), replicated(Some(ValueType::F16)));
+    assert!(half > whole, "{half} and {whole}");
 }
 
 #[test]

@@ -158,6 +158,10 @@ mod tests {
     use super::super::Wires;
     use super::*;
     use emb_comm::{Options, run};
+    use emb_shard::{
+        Batch, CostModel as _, CostOptions, Layout, LevelSpec, Mesh, PlanBuilder, RankEstimate,
+        StepModel, TableSpec, Topology, TopologySpec, UnitRanks, Workload, WorkloadSpec,
+    };
 
     /// Gradients of rank `rank`; few that are the same on all.
     fn values(rank: usize, len: usize) -> Vec<f32> {
@@ -188,5 +192,62 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn dense_sums_take_the_bytes_that_the_cost_model_predicts() {
+        const LEN: usize = 240;
+        for (world, node_ranks) in [(4, 4), (4, 2), (6, 2)] {
+            for (wire, each) in [(Wire::F32, 4), (Wire::F16, 2), (Wire::Bf16, 2)] {
+                let options = Options::default().with_ranks_per_node(node_ranks);
+                let counted = run(world, &options, |ranks| {
+                    let mut narrow = Narrow::default();
+                    narrow.set(Wires { dense: wire, ..Wires::default() }.of_dense());
+                    narrow.all_reduce(ranks, &mut values(ranks.rank(), LEN))?;
+                    let meter = ranks.meters().total();
+                    Ok::<_, emb_comm::Error>([meter.intra_node_bytes, meter.inter_node_bytes])
+                });
+                let expected = predicted(world as u32, node_ranks as u32, LEN as u64 * each);
+                for (counted, expected) in counted.expect("a sum").into_iter().zip(expected) {
+                    for (counted, expected) in counted.into_iter().zip(expected) {
+                        let what = format!("{wire}, {world} ranks, {node_ranks} a node");
+                        let apart = (counted as f64 - expected).abs();
+                        assert!(apart < 1e-6, "{what}: {expected} predicted, {counted} counted");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bytes of every rank in its node and between nodes, of gradients of so many bytes.
+    fn predicted(world: u32, node_ranks: u32, gradient_bytes: u64) -> Vec<[f64; 2]> {
+        let mut spec = WorkloadSpec::new("dense", Batch::PerRank(1));
+        spec.tables.push(TableSpec::new("t", 8, 4));
+        spec.dense_model.gradient_bytes = gradient_bytes;
+        let workload = Workload::new(spec).expect("a workload");
+        let mesh = Mesh::new(world, world, Layout::Strided).expect("a mesh");
+        let plan = PlanBuilder::new(mesh).node_ranks(node_ranks).build(workload.tables());
+        let level = |name: &str, ranks| LevelSpec {
+            name: name.into(),
+            ranks: UnitRanks::Equal(ranks),
+            bandwidth: 1e9,
+            latency: 0.0,
+            all_to_all: Vec::new(),
+            transfers: Vec::new(),
+        };
+        let topology = Topology::new(TopologySpec {
+            name: "threads".into(),
+            ranks: world,
+            memory_bytes: 1 << 30,
+            memory_bandwidth: 1e9,
+            flops: 1e9,
+            levels: vec![level("node", node_ranks), level("cluster", world)],
+        });
+        let model = StepModel { options: CostOptions::of_emb_train() };
+        let (plan, topology) = (plan.expect("a plan"), topology.expect("a topology"));
+        let estimate = model.estimate(&plan, &workload, &topology).expect("its tables");
+        let received = |rank: &RankEstimate| [0, 1].map(|level| rank.dense[level].received);
+        assert_eq!(estimate.ranks.len(), world as usize);
+        estimate.ranks.iter().map(received).collect()
     }
 }

@@ -36,18 +36,18 @@ impl Wires {
     /// # Errors
     /// By what it is for, with those that can be had.
     pub fn check(self) -> Result<()> {
-        for (what, wire) in [("sync", self.sync), ("dense", self.dense)] {
-            if !matches!(wire, Wire::F32 | Wire::F16 | Wire::Bf16) {
-                let why = match what {
-                    "sync" => "weights that are averaged stay as they were rounded",
-                    _ => "every dense gradient is summed over all ranks",
-                };
-                return Err(Error::Mismatch(format!(
-                    "wire format {what}={wire}: {why}, so it is one of f32, f16, bf16"
-                )));
-            }
-        }
-        Ok(())
+        self.refusal().map_or(Ok(()), |why| Err(Error::Mismatch(format!("wire format {why}"))))
+    }
+
+    /// What [`check`](Self::check) refuses, and why: for messages that begin in their own way.
+    pub(crate) fn refusal(self) -> Option<String> {
+        let rounded = [
+            ("sync", self.sync, "weights that are averaged stay as they were rounded"),
+            ("dense", self.dense, "every dense gradient is summed over all ranks"),
+        ];
+        let narrow = |wire| matches!(wire, Wire::F32 | Wire::F16 | Wire::Bf16);
+        let (what, wire, why) = rounded.into_iter().find(|(_, wire, _)| !narrow(*wire))?;
+        Some(format!("{what}={wire}: {why}, so it is one of f32, f16, bf16"))
     }
 
     /// How rows and sums travel.

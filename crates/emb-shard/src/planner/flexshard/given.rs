@@ -1,10 +1,10 @@
 //! A task as the solver wants it: [`Given`].
 
 use super::table::rows_while;
-use super::{FlexShardPlanner, TierKind, TierSolver, TieredTable, Travel};
+use super::{FlexShardPlanner, TierBytes, TierKind, TierSolver, TieredTable, Travel};
 use crate::{
-    Bytes, DoesNotFit, Duplicates, Error, Kind, Layout, Mesh, Objective, Placement, Pooling, Rank,
-    Result, RowCut, Table, TableId, Task, TierCut,
+    Bytes, DoesNotFit, Duplicates, Error, Kind, Layout, Level, Mesh, Objective, Placement, Pooling,
+    Rank, Result, RowCut, Table, TableId, Task, TierCut,
 };
 
 /// Tables that are not pinned.
@@ -48,12 +48,8 @@ impl<'a> Given<'a> {
             .then(|| Mesh::new(world, node_ranks, Layout::Contiguous))
             .transpose()?;
         let replicated = (row_wise && task.allows(Kind::DataParallel)).then_some(everywhere);
-        let kind = |mesh| TierKind::new(mesh, node_ranks, task.topology, task.objective);
-        let solver = TierSolver::new(
-            kind(rest)?,
-            in_node.map(kind).transpose()?,
-            replicated.map(kind).transpose()?,
-        );
+        let meshes = (replicated, in_node, rest);
+        let solver = solver(task, node_ranks, meshes, [TierBytes::default(); 3])?;
         let samples = task.workload.batch().of_rank(Rank::new(0), world)?;
         let planner = *planner;
         let pinned_mesh = groups;
@@ -116,10 +112,40 @@ impl<'a> Given<'a> {
 
     /// The tiers of tables within `budget`; `None` where there are none.
     pub(super) fn cuts(&self, tables: &Tiered<'_>, budget: f64) -> Result<Option<Cuts>> {
+        self.cuts_of(&self.solver, tables, budget)
+    }
+
+    /// The same with links as fast as they are for the bytes that `cuts` send; `None` where no link
+    /// was measured by the bytes, as well.
+    pub(super) fn cut_anew(
+        &self,
+        tables: &Tiered<'_>,
+        cuts: &Cuts,
+        budget: f64,
+    ) -> Result<Option<Cuts>> {
+        let Task { topology, objective, .. } = self.task;
+        let bent = topology.levels().iter().any(Level::is_bent);
+        if !bent || *objective != Objective::StepSeconds {
+            return Ok(None);
+        }
+        let only: Vec<TieredTable<'_>> = tables.iter().map(|(_, table)| *table).collect();
+        let cuts: Vec<TierCut> = cuts.iter().map(|(_, cut)| *cut).collect();
+        let sent = self.solver.sent(&only, &cuts)?;
+        let meshes = (self.replicated, self.in_node, self.rest);
+        let solver = solver(self.task, self.node_ranks, meshes, sent)?;
+        self.cuts_of(&solver, tables, budget)
+    }
+
+    fn cuts_of(
+        &self,
+        solver: &TierSolver,
+        tables: &Tiered<'_>,
+        budget: f64,
+    ) -> Result<Option<Cuts>> {
         let only: Vec<TieredTable<'_>> = tables.iter().map(|(_, table)| *table).collect();
         let solution = match self.task.objective {
-            Objective::Memory => Some(self.solver.leanest(&only)?),
-            _ => self.solver.solve(&only, budget)?,
+            Objective::Memory => Some(solver.leanest(&only)?),
+            _ => solver.solve(&only, budget)?,
         };
         let Some(solution) = solution.filter(|solution| solution.bytes <= budget) else {
             return Ok(None);
@@ -202,10 +228,13 @@ impl<'a> Given<'a> {
             frequencies,
             lookups,
             travel,
-            row_bytes: workload.outputs().row_bytes(table.dim()) as f64,
+            row_bytes: f64::midpoint(
+                workload.outputs().row_bytes(table.dim()) as f64,
+                workload.gradients().row_bytes(table.dim()) as f64,
+            ),
             id_bytes: f64::from(workload.ids().bytes()),
-            // Replicas sum gradients in f32.
-            summed_bytes: 4.0 * table.dim() as f64,
+            // As the cost model has it where replicas sum by rings.
+            summed_bytes: workload.gradients().row_bytes(table.dim()) as f64,
             stored_bytes: table.part_bytes(1, table.dim()).total().get() as f64,
             least_replicated: self.hot_owners(frequencies, lookups),
         }
@@ -221,6 +250,23 @@ impl<'a> Given<'a> {
         rows_while(frequencies, |p| p > most)
             .expect("invariant: only rows of the table are asked for")
     }
+}
+
+/// The solver of tiers that are on every rank, in every node, and the rest, whose ranks send so many
+/// bytes.
+fn solver(
+    task: &Task<'_>,
+    node_ranks: u32,
+    (replicated, in_node, rest): (Option<Mesh>, Option<Mesh>, Mesh),
+    [of_all, of_nodes, of_rest]: [TierBytes; 3],
+) -> Result<TierSolver> {
+    let kind =
+        |mesh, bytes| TierKind::of_bytes(mesh, node_ranks, task.topology, task.objective, bytes);
+    Ok(TierSolver::new(
+        kind(rest, of_rest)?,
+        in_node.map(|mesh| kind(mesh, of_nodes)).transpose()?,
+        replicated.map(|mesh| kind(mesh, of_all)).transpose()?,
+    ))
 }
 
 /// The groups of all tables that are not replicated: all ranks, or what the task asks for.

@@ -2,6 +2,25 @@
 
 use crate::{ByLink, GroupSpread, Mesh, Objective, Result, Topology};
 
+/// What a rank sends for the rows of one kind of tier in a step, in one message of each sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TierBytes {
+    /// Bytes of rows in an exchange, one way.
+    pub exchanged: ByLink,
+    /// Bytes in a hop of the rings that sum gradients.
+    pub synced: ByLink,
+}
+
+impl TierBytes {
+    /// Both, added.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            exchanged: self.exchanged.plus(other.exchanged),
+            synced: self.synced.plus(other.synced),
+        }
+    }
+}
+
 /// Groups in each of which a tier is stored once, and what bytes cost between their ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TierKind {
@@ -30,19 +49,35 @@ impl TierKind {
         topology: &Topology,
         objective: Objective,
     ) -> Result<Self> {
+        Self::of_bytes(mesh, node_ranks, topology, objective, TierBytes::default())
+    }
+
+    /// The same, where a rank sends so many bytes: with links whose transfers were measured, a byte
+    /// costs what it does in messages of this size. 0 for the level's bandwidth.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_bytes(
+        mesh: Mesh,
+        node_ranks: u32,
+        topology: &Topology,
+        objective: Objective,
+        bytes: TierBytes,
+    ) -> Result<Self> {
         let spread = GroupSpread::new(mesh, node_ranks)?;
         let levels = topology.levels();
         let (inner, outer) = (&levels[0], &levels[levels.len() - 1]);
         let (group, part) = (spread.group_ranks(), spread.part_ranks());
         let (exchange_seconds, sync_seconds) = match objective {
             Objective::StepSeconds => {
+                let (all, sum) = (bytes.exchanged, bytes.synced);
                 let exchange = ByLink {
-                    in_node: 1.0 / inner.all_to_all_bandwidth(part - 1),
-                    inter_node: 1.0 / outer.all_to_all_bandwidth(group - part),
+                    in_node: 1.0 / inner.bandwidth_of(part - 1, all.in_node),
+                    inter_node: 1.0 / outer.bandwidth_of(group - part, all.inter_node),
                 };
                 let sync = ByLink {
-                    in_node: 1.0 / inner.bandwidth(),
-                    inter_node: 1.0 / outer.bandwidth(),
+                    in_node: 1.0 / inner.bandwidth_at(sum.in_node),
+                    inter_node: 1.0 / outer.bandwidth_at(sum.inter_node),
                 };
                 (exchange, sync)
             }

@@ -1,6 +1,6 @@
 //! Thresholds of all tables under one budget: [`TierSolver`].
 
-use super::kind::TierKind;
+use super::kind::{TierBytes, TierKind};
 use super::table::{Kinds, TieredTable, Travel};
 use crate::{Result, TierCut, TierTraffic};
 
@@ -104,6 +104,21 @@ impl TierSolver {
     /// As [`seconds`](Self::seconds).
     pub fn traffic(&self, table: &TieredTable<'_>, cut: TierCut) -> Result<TierTraffic> {
         table.traffic(&self.kinds, cut)
+    }
+
+    /// What a rank sends for each tier of all tables: every row, the next ones, the rest.
+    pub(super) fn sent(
+        &self,
+        tables: &[TieredTable<'_>],
+        cuts: &[TierCut],
+    ) -> Result<[TierBytes; 3]> {
+        let mut all = [TierBytes::default(); 3];
+        for (table, &cut) in tables.iter().zip(cuts) {
+            for (all, own) in all.iter_mut().zip(table.sent(&self.kinds, cut)?) {
+                *all = all.plus(own);
+            }
+        }
+        Ok(all)
     }
 
     fn within(&self, tables: &[TieredTable<'_>], budget: f64) -> Result<Option<TierSolution>> {

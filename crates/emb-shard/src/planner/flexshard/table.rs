@@ -1,6 +1,6 @@
 //! One table for the solver: [`TieredTable`], what a cut of it costs and where its best cut is.
 
-use super::kind::TierKind;
+use super::kind::{TierBytes, TierKind};
 use crate::{Result, RowFrequencies, RowRange, TierCut, TierTraffic};
 
 /// What travels for the look-ups of a table.
@@ -31,7 +31,7 @@ pub struct TieredTable<'a> {
     pub lookups: f64,
     /// What travels for them.
     pub travel: Travel,
-    /// Bytes of a row, or of its gradient, on the wire.
+    /// Bytes of a row on the wire, the mean of it and its gradient.
     pub row_bytes: f64,
     /// Bytes of an id on the wire.
     pub id_bytes: f64,
@@ -49,6 +49,14 @@ pub(super) struct Kinds {
     pub(super) replicated: Option<TierKind>,
     pub(super) in_node: Option<TierKind>,
     pub(super) rest: TierKind,
+}
+
+impl Kinds {
+    /// In the order of tiers; of one that there is not, that of all other rows.
+    fn in_order(&self) -> [&TierKind; 3] {
+        let rest = &self.rest;
+        [self.replicated.as_ref().unwrap_or(rest), self.in_node.as_ref().unwrap_or(rest), rest]
+    }
 }
 
 /// What a row costs in a tier: `fixed + each x`, where it is asked for `x` times a step.
@@ -173,6 +181,18 @@ impl TieredTable<'_> {
         Ok(traffic)
     }
 
+    /// What a rank sends for each tier.
+    pub(super) fn sent(&self, kinds: &Kinds, cut: TierCut) -> Result<[TierBytes; 3]> {
+        let mut sent = [TierBytes::default(); 3];
+        let tiers = kinds.in_order().into_iter().zip(cut.tiers(self.frequencies.rows())?);
+        for (sent, (kind, rows)) in sent.iter_mut().zip(tiers) {
+            let (asked, summed) = (self.asked(kind, rows)?, rows.rows() as f64 * self.summed_bytes);
+            sent.exchanged = kind.spread.fetched().times(self.row_bytes * asked.vectors);
+            sent.synced = kind.spread.summed_in_a_hop().times(summed);
+        }
+        Ok(sent)
+    }
+
     /// Bytes of the fullest rank: weights, state and the buffers of a step.
     pub(super) fn bytes(&self, kinds: &Kinds, cut: TierCut) -> Result<f64> {
         let mut bytes = 0.0;
@@ -212,13 +232,7 @@ impl TieredTable<'_> {
         kinds: &'k Kinds,
         cut: TierCut,
     ) -> Result<impl Iterator<Item = (&'k TierKind, RowRange)> + use<'k>> {
-        let of_rest = &kinds.rest;
-        let kinds = [
-            kinds.replicated.as_ref().unwrap_or(of_rest),
-            kinds.in_node.as_ref().unwrap_or(of_rest),
-            of_rest,
-        ];
-        let tiers = kinds.into_iter().zip(cut.tiers(self.frequencies.rows())?);
+        let tiers = kinds.in_order().into_iter().zip(cut.tiers(self.frequencies.rows())?);
         Ok(tiers.filter(|(_, rows)| rows.rows() > 0))
     }
 }
