@@ -88,7 +88,7 @@ impl Link {
             (error @ Error::Failed { .. }, _) => error,
             (error, None) => turn.broken(&error),
             (error, Some(member)) => {
-                member.wait_for_reason(turn);
+                member.wait_for_reason(turn, &error);
                 turn.broken(&error)
             }
         };

@@ -218,9 +218,11 @@ impl Nccl {
         member.begins();
         let turn = Turn::begin(&mut local, Terms::new(Operation::Barrier))?;
         let tell = |error: Error| {
-            let error = match error {
-                Error::Failed { .. } => error,
-                own => turn.refuse(own),
+            member.wait_for_reason(&turn, &error);
+            let of_peer = turn.failure().filter(|failure| failure.ranks() != [rank]);
+            let error = match (error, of_peer.and_then(|_| turn.still_well().err())) {
+                (error @ Error::Failed { .. }, _) | (_, Some(error)) => error,
+                (own, None) => turn.refuse(own),
             };
             member.tell();
             error

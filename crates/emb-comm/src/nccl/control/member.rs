@@ -119,8 +119,11 @@ impl Member {
         if turn.is_late() { Err(self.find_out(turn)) } else { Ok(()) }
     }
 
-    /// The library has failed: waits a moment for the reason of another rank.
-    pub(in crate::nccl) fn wait_for_reason(&self, turn: &Turn<'_, Host>) {
+    /// Where it is the library that has failed, waits a moment for the reason of another rank.
+    pub(in crate::nccl) fn wait_for_reason(&self, turn: &Turn<'_, Host>, error: &Error) {
+        if !matches!(error, Error::Nccl { .. }) {
+            return;
+        }
         let shared = &self.control.shared;
         let deadline = Instant::now() + REASON;
         let someone = || shared.lines.iter().any(super::Line::is_open);
