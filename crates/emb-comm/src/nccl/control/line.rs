@@ -1,6 +1,7 @@
 //! A connection between two processes: [`Line`].
 
 use super::message::Message;
+use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,13 @@ use std::time::Duration;
 /// How long writing may take. Messages are few and short: they fit into what the system keeps of a
 /// connection, unless the peer has read nothing for very long.
 const WRITE: Duration = Duration::from_secs(1);
+
+/// When the system asks whether a host is still there that has said nothing, in seconds, and how
+/// often. A host without power is found out after a minute, and no firewall in between forgets the
+/// connection.
+const IDLE: u64 = 30;
+const AGAIN: u64 = 10;
+const TIMES: u32 = 3;
 
 /// A connection to a rank.
 pub(super) struct Line {
@@ -32,6 +40,10 @@ impl Line {
     pub(super) fn new(rank: usize, stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, Duration::from_secs(IDLE))?;
+        sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(AGAIN))?;
+        sockopt::set_tcp_keepcnt(&stream, TIMES)?;
         stream.set_write_timeout(Some(WRITE))?;
         // What is read was announced: this only guards against an announcement that was wrong.
         stream.set_read_timeout(Some(Duration::from_millis(10)))?;

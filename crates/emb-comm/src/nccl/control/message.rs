@@ -260,14 +260,11 @@ mod tests {
             words[word] = value;
             strange.push(words.into_iter().flat_map(u64::to_le_bytes).collect());
         }
-        let mut short =
-            Message::Failed(Failure::new(FailureKind::Left, vec![], None, 0, "".into()));
-        if let Message::Failed(_) = &mut short {
-            let mut words = short.words(0);
-            words.truncate(HEAD + 2);
-            words[3] = 2;
-            strange.push(words.into_iter().flat_map(u64::to_le_bytes).collect());
-        }
+        let failure = Failure::new(FailureKind::Left, vec![], None, 0, String::new());
+        let mut short = Message::Failed(failure).words(0);
+        short.truncate(HEAD + 2);
+        short[3] = 2;
+        strange.push(short.into_iter().flat_map(u64::to_le_bytes).collect());
         for bytes in strange {
             let mut inbox = Inbox::new(8);
             inbox.add(&bytes);

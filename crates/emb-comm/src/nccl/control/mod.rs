@@ -256,15 +256,13 @@ impl Shared {
             lock(&self.ended).push((rank, left.step, now));
         } else {
             let seats = lock(&self.seats);
-            match seats.iter().find(|seat| seat.name == left.set) {
-                Some(seat) => lock(&seat.gone).push((rank, left, now)),
-                None => {
-                    let mut early = lock(&self.early);
-                    early.truncate(EARLY - 1);
-                    early.push_front((rank, left, now));
-                    return;
-                }
-            }
+            let Some(seat) = seats.iter().find(|seat| seat.name == left.set) else {
+                let mut early = lock(&self.early);
+                early.truncate(EARLY - 1);
+                early.push_front((rank, left, now));
+                return;
+            };
+            lock(&seat.gone).push((rank, left, now));
         }
         self.departures.fetch_add(1, Ordering::AcqRel);
     }
