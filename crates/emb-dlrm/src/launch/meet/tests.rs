@@ -135,7 +135,9 @@ fn what_is_said_right_behind_the_reply_stays_on_the_connection() {
         for (mut line, rank) in met.lines.iter().zip(1..) {
             line.write_all(&[b"rank ", &[b'0' + rank][..]].concat()).expect("said");
         }
-        ranks.into_iter().for_each(|rank| rank.join().expect("no panic"));
+        for rank in ranks {
+            rank.join().expect("no panic");
+        }
     });
 }
 
