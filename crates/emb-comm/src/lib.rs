@@ -103,7 +103,7 @@ pub use meter::{Meter, Meters};
 #[cfg(feature = "mpi")]
 pub use mpi::{Mpi, MpiOptions};
 #[cfg(feature = "nccl")]
-pub use nccl::{Nccl, NcclOptions, Sums, UniqueId};
+pub use nccl::{Nccl, NcclControl, NcclOptions, Sums, UniqueId};
 pub use operation::Operation;
 pub use solo::Solo;
 pub use space::{Host, Space};

@@ -1,8 +1,10 @@
 //! Ranks over NCCL, a device each. Needs a driver: `cargo xtask test-simt` has one.
 #![cfg(not(loom))]
 
+mod control;
 mod devices;
 
+use control::controls;
 use emb_comm::conformance::{self, Check as Claim, Placed};
 use emb_comm::{
     Check, Collective, DeviceSpace, Nccl, NcclOptions, Operation, Staged, Sums, UniqueId,
@@ -34,18 +36,25 @@ enum By {
     Threads,
     /// As processes do, by an id.
     Id,
+    /// As processes do that tell each other of failures.
+    Control,
 }
 
 fn ranks(by: By, devices: &[Device], options: &NcclOptions) -> Vec<Nccl> {
     let world = devices.len();
     match by {
         By::Threads => Nccl::threads(devices, options).expect("all come"),
-        By::Id => {
+        By::Id | By::Control => {
             let id = UniqueId::new().expect("an id");
             let id = UniqueId::from_bytes(id.to_bytes());
+            let controls = if matches!(by, By::Id) { Vec::new() } else { controls(world) };
             std::thread::scope(|scope| {
                 let join = |(rank, device)| {
-                    scope.spawn(move || Nccl::from_id(device, id, rank, world, options))
+                    let control = controls.get(rank);
+                    scope.spawn(move || match control {
+                        Some(control) => Nccl::from_id_with(device, id, control, options),
+                        None => Nccl::from_id(device, id, rank, world, options),
+                    })
                 };
                 let threads: Vec<_> = devices.iter().enumerate().map(join).collect();
                 let joined = threads.into_iter().map(|thread| thread.join().expect("no panic"));
@@ -99,6 +108,11 @@ fn processes_conform_in_worlds_of_1_to_4() {
 }
 
 #[test]
+fn processes_with_a_control_conform_in_worlds_of_1_to_4() {
+    conforms(By::Control, options(), &[1, 2, 3, 4]);
+}
+
+#[test]
 fn sums_of_the_library_conform_where_it_adds_in_rank_order() {
     // The library of the tests does so. On a GPU it does not: there the bits are its own.
     if std::env::var_os("SIMT_DEVICES").is_none() {
@@ -136,6 +150,11 @@ fn threads_refuse_in_worlds_of_2_to_4() {
 #[test]
 fn processes_refuse_in_worlds_of_2_to_4() {
     refuses(By::Id);
+}
+
+#[test]
+fn processes_with_a_control_refuse_in_worlds_of_2_to_4() {
+    refuses(By::Control);
 }
 
 #[test]

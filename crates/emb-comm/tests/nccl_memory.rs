@@ -2,9 +2,11 @@
 //! own, since memory of a device is counted for all.
 #![cfg(not(loom))]
 
+mod control;
 mod devices;
 
 use allocation_counter::measure;
+use control::controls;
 use emb_comm::{Collective, Nccl, NcclOptions, Result, Staged, UniqueId};
 use emb_cuda::Device;
 use std::time::Duration;
@@ -65,8 +67,9 @@ fn a_step_after_the_first_asks_for_no_host_memory_and_holds_no_more_of_the_devic
         return;
     }
     let options = NcclOptions::default().with_timeout(Duration::from_mins(1));
-    let id = UniqueId::new().expect("an id");
-    for by_id in [false, true] {
+    for (by_id, told) in [(false, false), (true, false), (true, true)] {
+        let id = UniqueId::new().expect("an id");
+        let controls = if told { controls(all.len()) } else { Vec::new() };
         let mut threads = Vec::new();
         if !by_id {
             threads = Nccl::threads(&all, &options).expect("all come");
@@ -78,15 +81,23 @@ fn a_step_after_the_first_asks_for_no_host_memory_and_holds_no_more_of_the_devic
                 .enumerate()
                 .map(|(rank, device)| {
                     let (own, options, world) = (threads.next(), &options, all.len());
+                    let control = controls.get(rank);
                     scope.spawn(move || {
-                        let join = || Nccl::from_id(device, id, rank, world, options);
+                        let join = || match control {
+                            Some(control) => Nccl::from_id_with(device, id, control, options),
+                            None => Nccl::from_id(device, id, rank, world, options),
+                        };
                         taken(own.unwrap_or_else(|| join().expect("all come")))
                     })
                 })
                 .collect();
             for rank in ranks {
                 let taken = rank.join().expect("no panic").expect("a step");
-                assert_eq!(taken, (0, 0), "times asked on the host, bytes of the device: {by_id}");
+                assert_eq!(
+                    taken,
+                    (0, 0),
+                    "times asked on the host, bytes of the device: {by_id}, {told}"
+                );
             }
         });
     }

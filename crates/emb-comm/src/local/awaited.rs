@@ -4,6 +4,7 @@ use super::Local;
 use super::turn::Turn;
 use super::world::World;
 use crate::failure::{Failure, FailureKind};
+#[cfg(feature = "mpi")]
 use crate::sync::Ordering;
 use crate::{Error, Host, Result};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ impl Local {
     }
 
     /// The step that this rank is in.
+    #[cfg(feature = "mpi")]
     pub(crate) fn step(&self) -> u64 {
         self.world.step(self.world_rank())
     }
@@ -22,6 +24,7 @@ impl Local {
 
 impl Turn<'_, Host> {
     /// This rank, as numbered in the world.
+    #[cfg(feature = "mpi")]
     pub(crate) fn world_rank(&self) -> usize {
         self.rank()
     }
@@ -37,6 +40,7 @@ impl Turn<'_, Host> {
     }
 
     /// What the sets of this rank share.
+    #[cfg(feature = "mpi")]
     pub(crate) fn shared(&self) -> &World<Host> {
         self.world
     }
@@ -56,6 +60,7 @@ impl Turn<'_, Host> {
     }
 
     /// Says that this rank waits for another one of the world.
+    #[cfg(feature = "mpi")]
     pub(crate) fn waits_for(&self, rank: Option<usize>) {
         let waits_for = &self.world.ranks[self.rank()].waits_for;
         waits_for.store(rank.map_or(0, |rank| rank as u64 + 1), Ordering::Relaxed);

@@ -22,7 +22,11 @@ use std::time::Duration;
 impl Local {
     /// One rank of a world whose others are in other processes: nobody is met here.
     pub(crate) fn remote(rank: usize, world: usize, options: &Options) -> Self {
-        let world = Arc::new(World::new(world, *options));
+        Self::remote_in(Arc::new(World::new(world, *options)), rank)
+    }
+
+    /// The same in a world that is there.
+    pub(crate) fn remote_in(world: Arc<World<Host>>, rank: usize) -> Self {
         let group = Arc::new(world.group((0..world.ranks.len()).collect()));
         Self::new(&Arc::new(Host), &world, group, rank)
     }
@@ -94,6 +98,11 @@ impl Turn<'_, Host> {
 
 #[cfg(feature = "nccl")]
 impl Local {
+    /// The number of this set in this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.group.id
+    }
+
     /// Tells peers of this set that this rank takes no further part; they fail where they wait.
     pub(crate) fn leave(&self) {
         self.group.board.leave(self.position);

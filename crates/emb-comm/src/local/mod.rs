@@ -2,7 +2,7 @@
 //!
 //! The crate's documentation draws the protocol; `board.rs` is its core and has the only `unsafe`.
 
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "nccl", feature = "mpi"))]
 mod awaited;
 mod board;
 #[cfg(any(feature = "nccl", feature = "mpi"))]

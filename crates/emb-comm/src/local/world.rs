@@ -69,6 +69,12 @@ impl<S: crate::Space> World<S> {
         Self { options, ranks, fate, pending: Mutex::new(Vec::new()) }
     }
 
+    /// The same ranks once more, under other options: they fail together.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn again(&self, options: Options) -> Self {
+        Self::with_fate(self.ranks.len(), options, Arc::clone(&self.fate))
+    }
+
     /// A group with a number of its own.
     pub(crate) fn group(&self, members: Vec<usize>) -> Group<S> {
         let id = self.fate.groups.fetch_add(1, Ordering::Relaxed);

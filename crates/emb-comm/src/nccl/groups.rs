@@ -1,12 +1,13 @@
 //! Division of the ranks of an [`Nccl`] into sets of their own.
 
+use super::comm::Comm;
 use super::header::Headers;
-use super::link::{Link, failed, until};
+use super::link::{Link, until};
 use super::{Nccl, Terms};
 use crate::arguments::{checked, hash};
 use crate::local::Turn;
 use crate::{Collective, Error, Host, Local, Operation, Result};
-use std::time::Duration;
+use emb_cuda::Stream;
 
 impl Nccl {
     pub(super) fn split_by(&mut self, color: Option<usize>, key: usize) -> Result<Option<Self>> {
@@ -62,18 +63,21 @@ impl Nccl {
             members.min().unwrap_or(0)
         };
         let color = part.as_ref().map(lowest);
+        if let Some(member) = &self.link.member {
+            member.begins();
+        }
         let (key, world) = part.as_ref().map_or((0, 0), |part| (part.rank(), part.world()));
         let (options, has_headers) = (self.options, self.headers.is_some());
         let Self { control, link, .. } = self;
         // They have met: this rank only watches, for failures of the others and the time.
         let turn = Turn::begin(control, Terms::new(operation))?;
-        let made = make(&turn, link, color, key, world, options.base.timeout);
-        let made = made.map_err(|error| {
-            let error = failed(&turn, error);
-            link.give_up();
-            error
-        })?;
-        let (Some(control), Some(link)) = (part, made) else { return Ok(None) };
+        let timeout = options.base.timeout;
+        let made = make(&turn, link, color, key, world);
+        let made = made.map_err(|error| link.fail(&turn, error))?;
+        let (Some(control), Some((comm, stream))) = (part, made) else { return Ok(None) };
+        let lowest = color.unwrap_or(0);
+        let member = link.member.as_ref().map(|member| member.part(&control, operation, lowest));
+        let link = Link::new(comm, stream, timeout, member);
         let headers = has_headers.then(|| Headers::new(&link.stream, key, world)).transpose()?;
         Ok(Some(Self { control, link, headers, options }))
     }
@@ -85,15 +89,14 @@ fn make(
     color: Option<usize>,
     key: usize,
     world: usize,
-    timeout: Duration,
-) -> Result<Option<Link>> {
+) -> Result<Option<(Comm, Stream)>> {
     let comm = link.comm()?;
     link.stream.device().bind()?;
     let mut new = comm.split(color, key, world)?;
-    until(|| Ok(comm.is_ready()? && new.is_ready()?), || turn.go_on())?;
+    until(|| Ok(comm.is_ready()? && new.is_ready()?), || link.watch(turn))?;
     if !new.settle() {
         return Ok(None);
     }
     let stream = link.stream.device().stream()?;
-    Ok(Some(Link::new(new, stream, timeout)))
+    Ok(Some((new, stream)))
 }

@@ -9,7 +9,7 @@
 //!   mark     call (step in 4)   failure   counts sent to each rank, then expected from each
 //! ```
 
-use super::link::{Link, failed, until};
+use super::link::{Link, until};
 use crate::failure::Failure;
 use crate::header::{BEFORE_TEXT, put, told, verdict};
 use crate::local::{Call, Turn};
@@ -96,6 +96,9 @@ impl Headers {
         if std::mem::replace(&mut self.parted, true) {
             return;
         }
+        if let Some(member) = &link.member {
+            return member.tell();
+        }
         let own = &mut self.said;
         own.fill(0);
         own[0] = MARK;
@@ -108,13 +111,14 @@ impl Headers {
 
     /// Sends this rank's header to all and receives theirs, or says who is missing.
     fn share_watched(&mut self, turn: &Turn<'_, Host>, link: &mut Link) -> Result<()> {
-        let watch = || if turn.is_late() { Err(stopped()) } else { turn.go_on() };
+        let alone = link.member.is_none();
+        let watch = || if alone && turn.is_late() { Err(stopped()) } else { link.watch(turn) };
         let Err(error) = self.share(link, watch) else { return Ok(()) };
-        link.give_up();
         self.parted = true;
-        if turn.failure().is_some() {
-            return Err(failed(turn, error));
+        if !alone || turn.failure().is_some() {
+            return Err(link.fail(turn, error));
         }
+        link.give_up();
         // What did arrive tells who is missing, also where a peer gave up waiting before this one.
         let arrived = link.stream.is_done() == Ok(true)
             && link.stream.download(self.all.whole(), &mut self.host).is_ok();
@@ -122,7 +126,7 @@ impl Headers {
             |rank: &usize| *rank != self.me && !(arrived && self.header(*rank)[0] == MARK);
         let missing: Vec<usize> = (0..self.world).filter(is_missing).collect();
         if missing.is_empty() {
-            return Err(failed(turn, error));
+            return Err(turn.broken(&error));
         }
         Err(turn.absent(&missing, &error.to_string()))
     }
@@ -177,7 +181,7 @@ impl Headers {
                 }
                 Ok(())
             })?;
-            until(|| Ok(stream.is_done()?), || turn.go_on())?;
+            until(|| Ok(stream.is_done()?), || link.watch(turn))?;
             Ok(stream.download(into.as_view(), numbers)?)
         })?;
         let own = me * each..(me + 1) * each;

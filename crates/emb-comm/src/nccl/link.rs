@@ -1,6 +1,7 @@
 //! A communicator with its stream, watched: nothing on it waits longer than allowed.
 
 use super::comm::{Comm, Group};
+use super::control::Member;
 use crate::cuda::DeviceSpace;
 use crate::local::Turn;
 use crate::sync::Backoff;
@@ -21,13 +22,20 @@ pub(super) struct Link {
     pub(super) space: DeviceSpace,
     /// What peers send of values to be reduced; grows to what is needed.
     pub(super) parts: Kept<u8>,
+    /// How other processes are told of failures, where they are.
+    pub(super) member: Option<Member>,
     timeout: Duration,
 }
 
 impl Link {
-    pub(super) fn new(comm: Comm, stream: Stream, timeout: Duration) -> Self {
+    pub(super) fn new(
+        comm: Comm,
+        stream: Stream,
+        timeout: Duration,
+        member: Option<Member>,
+    ) -> Self {
         let space = DeviceSpace::new(&stream);
-        Self { comm: Some(comm), stream, space, parts: Kept::default(), timeout }
+        Self { comm: Some(comm), stream, space, parts: Kept::default(), member, timeout }
     }
 
     /// Called once the communicator is ready for the first time.
@@ -50,7 +58,7 @@ impl Link {
     ) -> Result<()> {
         let comm = self.comm()?;
         comm.group(calls)?;
-        queued(turn, comm)
+        until(|| comm.is_ready(), || self.watch(turn))
     }
 
     /// Queues a call, and returns once it is on the stream.
@@ -61,7 +69,31 @@ impl Link {
     ) -> Result<()> {
         let comm = self.comm()?;
         call(comm)?;
-        queued(turn, comm)
+        until(|| comm.is_ready(), || self.watch(turn))
+    }
+
+    /// Asked while this rank waits: fails where a peer has failed or gone, or too late.
+    pub(super) fn watch(&self, turn: &Turn<'_, Host>) -> Result<()> {
+        match &self.member {
+            Some(member) => member.watch(turn),
+            None => turn.go_on(),
+        }
+    }
+
+    /// An error while data moved, as the failure of the world: all are told, then the communicator
+    /// is ended. Where the library only says that something has happened to a peer, that one may
+    /// say what.
+    pub(super) fn fail(&mut self, turn: &Turn<'_, Host>, error: Error) -> Error {
+        let error = match (error, &self.member) {
+            (error @ Error::Failed { .. }, _) => error,
+            (error, None) => turn.broken(&error),
+            (error, Some(member)) => {
+                member.wait_for_reason(turn, &error);
+                turn.broken(&error)
+            }
+        };
+        self.give_up();
+        error
     }
 
     /// Queues work behind that of `homes` and before what they do next, and returns once it is
@@ -75,11 +107,7 @@ impl Link {
         let began = Instant::now();
         let outcome = self.attempt(turn, homes, queue);
         turn.waited_for(began.elapsed());
-        outcome.map_err(|error| {
-            let error = failed(turn, error);
-            self.give_up();
-            error
-        })
+        outcome.map_err(|error| self.fail(turn, error))
     }
 
     fn attempt(
@@ -102,12 +130,15 @@ impl Link {
         let comm = self.comm()?;
         let done = || Ok(self.stream.is_done()?);
         // What the library notices by itself comes up while this rank waits.
-        let watch = || comm.is_ready().map(drop).and_then(|()| turn.go_on());
+        let watch = || comm.is_ready().map(drop).and_then(|()| self.watch(turn));
         until(done, watch)
     }
 
-    /// Ends the communicator and what is in progress on it, in bounded time.
+    /// Ends the communicator and what is in progress on it, in bounded time. All know why before.
     pub(super) fn give_up(&mut self) {
+        if let Some(member) = &self.member {
+            member.tell();
+        }
         let Some(comm) = self.comm.take() else { return };
         let (ended, wait) = mpsc::channel();
         let abort = std::thread::Builder::new().name("nccl abort".to_owned()).spawn(move || {
@@ -126,11 +157,14 @@ impl Link {
         let _ = until(|| Ok(self.stream.is_done()?), late);
     }
 
-    /// Ends the communicator in order, as all ranks do.
-    pub(super) fn close(&mut self, timeout: Duration) -> Result<()> {
+    /// Ends the communicator in order, as all ranks do, unless the world `has_failed` meanwhile.
+    pub(super) fn close(&mut self, timeout: Duration, has_failed: impl Fn() -> bool) -> Result<()> {
         let Some(comm) = &self.comm else { return Ok(()) };
         let deadline = Instant::now() + timeout;
         let late = || {
+            if has_failed() {
+                return Err(Error::Space("a rank failed while others ended".to_owned()));
+            }
             if Instant::now() <= deadline {
                 return Ok(());
             }
@@ -145,18 +179,6 @@ impl Link {
                 finalized
             }
         }
-    }
-}
-
-fn queued(turn: &Turn<'_, Host>, comm: &Comm) -> Result<()> {
-    until(|| comm.is_ready(), || turn.go_on())
-}
-
-/// An error while data moved, as the failure of the world.
-pub(super) fn failed(turn: &Turn<'_, Host>, error: Error) -> Error {
-    match error {
-        Error::Failed { .. } => error,
-        own => turn.broken(&own),
     }
 }
 

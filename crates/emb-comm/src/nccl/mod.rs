@@ -13,9 +13,10 @@
 //! ```
 //!
 //! `library.rs` finds the library, `comm.rs` has its calls, `link.rs` watches them; `header.rs` is
-//! how processes agree.
+//! how processes agree, `control/` how they tell each other of failures.
 
 mod comm;
+mod control;
 mod exchange;
 mod groups;
 mod header;
@@ -25,6 +26,7 @@ mod options;
 mod reduce;
 mod start;
 
+pub use control::NcclControl;
 pub use options::{NcclOptions, Sums};
 pub use start::UniqueId;
 
@@ -41,7 +43,7 @@ use std::time::Duration;
 /// One rank of a world of GPUs, a device each.
 ///
 /// Made by [`threads`](Nccl::threads) for the threads of one process, or by
-/// [`from_id`](Nccl::from_id) in many processes. An operation returns when its result is there, or
+/// [`from_id_with`](Nccl::from_id_with) in many processes. An operation returns when its result is there, or
 /// with an error within the timeout: work that should go on meanwhile is queued before, or done by
 /// another thread, with a [`duplicate`](Collective::duplicate).
 ///
@@ -49,9 +51,12 @@ use std::time::Duration;
 /// [`Sums::Native`] asks for NCCL's own.
 ///
 /// **Failure.** Before data move, ranks compare calls and counts. A rank that gives up tells the
-/// threads of its process at once; in other processes, those that wait for its next call are told
-/// when it makes one or ends, and else time out. An error of the library, or a timeout, ends the
-/// communicator; ending it can take ten seconds more, where the library hangs itself.
+/// threads of its process at once, and with an [`NcclControl`] those of other processes too, before
+/// it ends its communicators: every rank's error names who failed first. Without one, ranks of other
+/// processes that wait for its next call are told when it makes one or ends, and else time out; with
+/// several sets at work they may see an error of the library instead. An error of the library, or a
+/// timeout, ends the communicator; ending it can take ten seconds more, where the library hangs
+/// itself.
 ///
 /// **With a duplicate at work**, no thread may wait for the whole device: neither
 /// `cuCtxSynchronize` nor freeing memory other than a stream's. A rank that does so waits for a
@@ -97,19 +102,46 @@ impl Nccl {
     /// # Errors
     /// What happened first, if the world has failed; an end that takes longer than the timeout.
     pub fn close(mut self) -> Result<()> {
-        let op = self.begin(Terms::new(Operation::Barrier))?;
-        drop(op);
+        drop(self.turn(Terms::new(Operation::Barrier))?);
         let timeout = self.options.base.timeout;
-        self.link.close(timeout)
+        self.end(timeout)
+    }
+
+    /// Ends the communicator in order. Those that still wait for this rank in it are told.
+    fn end(&mut self, timeout: Duration) -> Result<()> {
+        let Self { control, link, .. } = self;
+        let Some(member) = &link.member else { return link.close(timeout, || false) };
+        member.leave();
+        link.close(timeout, || control.failure().is_some())
     }
 
     fn begin(&mut self, terms: Terms) -> Result<Op<'_>> {
+        let op = self.turn(terms)?;
+        if let Some(member) = &op.link.member {
+            member.begins();
+        }
+        Ok(op)
+    }
+
+    fn turn(&mut self, terms: Terms) -> Result<Op<'_>> {
         let Self { control, link, headers, options } = self;
         if let (Some(failure), Some(headers)) = (control.failure(), headers.as_mut()) {
             headers.part(link, &failure);
         }
-        let turn = Turn::begin(control, terms)?;
+        let turn = Turn::begin(control, terms).inspect_err(|_| tell(link))?;
         Ok(Op { turn, link, headers, options: *options })
+    }
+
+    /// Tells all of the failure that an operation has ended in.
+    fn tells<R>(&self, outcome: Result<R>) -> Result<R> {
+        outcome.inspect_err(|_| tell(&self.link))
+    }
+}
+
+/// Tells other processes of the failure of the world, if there is a way.
+fn tell(link: &Link) {
+    if let Some(member) = &link.member {
+        member.tell();
     }
 }
 
@@ -159,6 +191,7 @@ impl Collective<DeviceSpace> for Nccl {
 
     fn abort(&self, reason: &str) {
         self.control.abort(reason);
+        tell(&self.link);
     }
 
     fn meters(&self) -> Meters {
@@ -172,19 +205,23 @@ impl Collective<DeviceSpace> for Nccl {
         recv: ViewMut<'_, T>,
         recv_counts: &[usize],
     ) -> Result<()> {
-        self.all_to_all(send, send_counts, recv, recv_counts)
+        let done = self.all_to_all(send, send_counts, recv, recv_counts);
+        self.tells(done)
     }
 
     fn exchange_counts(&mut self, send: &[usize], recv: &mut [usize]) -> Result<()> {
-        self.counts(Operation::ExchangeCounts, send, recv)
+        let done = self.counts(Operation::ExchangeCounts, send, recv);
+        self.tells(done)
     }
 
     fn all_reduce<T: Sum>(&mut self, values: ViewMut<'_, T>) -> Result<()> {
-        self.reduce_all(Reduction::Sum, values)
+        let done = self.reduce_all(Reduction::Sum, values);
+        self.tells(done)
     }
 
     fn all_reduce_max<T: Sum>(&mut self, values: ViewMut<'_, T>) -> Result<()> {
-        self.reduce_all(Reduction::Max, values)
+        let done = self.reduce_all(Reduction::Max, values);
+        self.tells(done)
     }
 
     fn reduce_scatter_v<T: Sum>(
@@ -193,11 +230,13 @@ impl Collective<DeviceSpace> for Nccl {
         recv: ViewMut<'_, T>,
         counts: &[usize],
     ) -> Result<()> {
-        self.reduce_parts(send, recv, Some(counts))
+        let done = self.reduce_parts(send, recv, Some(counts));
+        self.tells(done)
     }
 
     fn reduce_scatter<T: Sum>(&mut self, send: View<'_, T>, recv: ViewMut<'_, T>) -> Result<()> {
-        self.reduce_parts(send, recv, None)
+        let done = self.reduce_parts(send, recv, None);
+        self.tells(done)
     }
 
     fn all_gather_v<T: Element>(
@@ -206,27 +245,33 @@ impl Collective<DeviceSpace> for Nccl {
         recv: ViewMut<'_, T>,
         recv_counts: &[usize],
     ) -> Result<()> {
-        self.all_gather(send, recv, recv_counts)
+        let done = self.all_gather(send, recv, recv_counts);
+        self.tells(done)
     }
 
     fn broadcast<T: Element>(&mut self, values: ViewMut<'_, T>, root: usize) -> Result<()> {
-        self.copy_from_root(values, root)
+        let done = self.copy_from_root(values, root);
+        self.tells(done)
     }
 
     fn barrier(&mut self) -> Result<()> {
-        self.meet(Terms::new(Operation::Barrier))
+        let done = self.meet(Terms::new(Operation::Barrier));
+        self.tells(done)
     }
 
     fn split(&mut self, color: Option<usize>, key: usize) -> Result<Option<Self>> {
-        self.split_by(color, key)
+        let done = self.split_by(color, key);
+        self.tells(done)
     }
 
     fn subgroups(&mut self, groups: &[&[usize]]) -> Result<Option<Self>> {
-        self.divide(groups)
+        let done = self.divide(groups);
+        self.tells(done)
     }
 
     fn duplicate(&mut self) -> Result<Self> {
-        self.copy_of_all()
+        let done = self.copy_of_all();
+        self.tells(done)
     }
 }
 
@@ -237,10 +282,11 @@ impl Drop for Nccl {
         if std::thread::panicking() {
             drop(self.control.guard());
         }
+        tell(&self.link);
         self.control.leave();
         match (self.control.failure(), &mut self.headers) {
             (None, _) => {
-                let _ = self.link.close(PATIENCE.min(self.options.base.timeout));
+                let _ = self.end(PATIENCE.min(self.options.base.timeout));
                 return;
             }
             (Some(failure), Some(headers)) => headers.part(&mut self.link, &failure),

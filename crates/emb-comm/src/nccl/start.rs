@@ -4,7 +4,8 @@ use super::comm::{Comm, place};
 use super::header::Headers;
 use super::library::{RawId, SUCCESS, library};
 use super::link::{Link, until};
-use super::{Nccl, NcclOptions, Terms};
+use super::{Nccl, NcclControl, NcclOptions, Terms};
+use crate::local::Turn;
 use crate::{Collective, Error, Local, Operation, Result};
 use emb_cuda::Device;
 use std::time::Instant;
@@ -134,7 +135,7 @@ impl Nccl {
             }),
             None => Ok(()),
         };
-        let link = open(device, id, rank, world, &options, failed)?;
+        let link = open(device, id, rank, world, &options, failed, |error| error)?;
         guard.done();
         Ok(Self { control, link, headers: None, options })
     }
@@ -178,17 +179,73 @@ impl Nccl {
         if rank >= world {
             return Err(Error::NoSuchRank { operation: "from_id", rank, world });
         }
-        let link = open(device, id, rank, world, options, || Ok(()))?;
-        let headers = Some(Headers::new(&link.stream, rank, world)?);
-        let control = Local::remote(rank, world, &options.base);
+        let link = open(device, id, rank, world, options, || Ok(()), |error| error)?;
+        Self::meet_first(Local::remote(rank, world, &options.base), link, options)
+    }
+
+    /// [`from_id`](Self::from_id) of the ranks of `control`, on which they tell each other of
+    /// failures from now on: every error names the rank that failed first, with its operation and
+    /// its step, also with subgroups and duplicates at work.
+    ///
+    /// ```no_run
+    /// # use emb_comm::{Nccl, NcclControl, NcclOptions, UniqueId};
+    /// # use emb_cuda::Device;
+    /// # let (rank, world, listener) = (0, 2, std::net::TcpListener::bind("127.0.0.1:0")?);
+    /// # let id = UniqueId::new()?;
+    /// let control = if rank == 0 {
+    ///     // The others connect in the order of their ranks, or say which they are.
+    ///     let others = (1..world).map(|_| Ok(listener.accept()?.0));
+    ///     NcclControl::of_first(others.collect::<std::io::Result<_>>()?)?
+    /// } else {
+    ///     NcclControl::to_first(rank, world, std::net::TcpStream::connect("node1:29501")?)?
+    /// };
+    /// let device = Device::open(rank)?;
+    /// let ranks = Nccl::from_id_with(&device, id, &control, &NcclOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_id`](Self::from_id); a rank that failed, ended or was killed before it came; a
+    /// control that a world was made with already.
+    pub fn from_id_with(
+        device: &Device,
+        id: UniqueId,
+        control: &NcclControl,
+        options: &NcclOptions,
+    ) -> Result<Self> {
+        let (rank, world) = (control.rank(), control.world());
+        let (mut local, member) = control.join(&options.base)?;
+        member.begins();
+        let turn = Turn::begin(&mut local, Terms::new(Operation::Barrier))?;
+        let tell = |error: Error| {
+            member.wait_for_reason(&turn, &error);
+            let of_peer = turn.failure().filter(|failure| failure.ranks() != [rank]);
+            let error = match (error, of_peer.and_then(|_| turn.still_well().err())) {
+                (error @ Error::Failed { .. }, _) | (_, Some(error)) => error,
+                (own, None) => turn.refuse(own),
+            };
+            member.tell();
+            error
+        };
+        let watch = || member.watch(&turn);
+        let opened = open(device, id, rank, world, options, watch, tell);
+        let mut link = opened.map_err(tell)?;
+        drop(turn);
+        link.member = Some(member);
+        Self::meet_first(local, link, options)
+    }
+
+    /// Connects each rank to each, so that later only ranks that stop are missed.
+    fn meet_first(control: Local, link: Link, options: &NcclOptions) -> Result<Self> {
+        let headers = Some(Headers::new(&link.stream, control.rank(), control.world())?);
         let mut joined = Self { control, link, headers, options: *options };
-        // Connects each rank to each, so that later only ranks that stop are missed.
-        joined.meet(Terms::new(Operation::Barrier).tag(options.tag()))?;
+        let met = joined.meet(Terms::new(Operation::Barrier).tag(options.tag()));
+        joined.tells(met)?;
         Ok(joined)
     }
 }
 
-/// Joins the ranks that know `id`.
+/// Joins the ranks that know `id`. `tell` is told of an error before the communicator ends.
 fn open(
     device: &Device,
     id: UniqueId,
@@ -196,11 +253,12 @@ fn open(
     world: usize,
     options: &NcclOptions,
     mut failed: impl FnMut() -> Result<()>,
+    tell: impl Fn(Error) -> Error,
 ) -> Result<Link> {
     let (began, timeout) = (Instant::now(), options.base.timeout);
     let stream = device.stream()?;
     let comm = Comm::init(library()?, device, RawId(id.0), rank, world)?;
-    let mut link = Link::new(comm, stream, timeout);
+    let mut link = Link::new(comm, stream, timeout, None);
     link.space.load();
     let watch = || {
         failed()?;
@@ -218,6 +276,7 @@ fn open(
             Ok(link)
         }
         Err(error) => {
+            let error = tell(error);
             link.give_up();
             Err(error)
         }

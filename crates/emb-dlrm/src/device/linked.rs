@@ -77,8 +77,13 @@ impl OneOf {
     /// # Errors
     /// The driver fails.
     pub(super) fn open(config: &Config, met: Met) -> Result<Self> {
-        let gpus = Gpus::open(&config.device, met.local_rank..met.local_rank + 1)?;
-        Ok(Self { gpus, met })
+        match Gpus::open(&config.device, met.local_rank..met.local_rank + 1) {
+            Ok(gpus) => Ok(Self { gpus, met }),
+            Err(error) => {
+                met.abort(&error.to_string());
+                Err(error)
+            }
+        }
     }
 }
 
@@ -95,10 +100,14 @@ impl Machine for OneOf {
         ranks: &Ranks,
         work: impl Fn(Staged<Nccl>, Cuda) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let backend = self.backend()?;
+        let backend = self.backend().inspect_err(|error| self.met.abort(&error.to_string()))?;
         let id = UniqueId::from_bytes(self.met.id);
         let (rank, world) = (self.met.rank, self.met.hosts.len());
-        let linked = Nccl::from_id(backend.stream().device(), id, rank, world, &options(ranks))?;
+        let (device, options) = (backend.stream().device(), &options(ranks));
+        let linked = match &self.met.control {
+            Some(control) => Nccl::from_id_with(device, id, control, options)?,
+            None => Nccl::from_id(device, id, rank, world, options)?,
+        };
         let (linked, done) = one(staged(linked, &backend)?, |ranks| work(ranks, backend))?;
         linked.into_inner().close()?;
         Ok(vec![done])

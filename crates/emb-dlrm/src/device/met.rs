@@ -2,7 +2,8 @@
 
 use crate::launch::{Name, Place, Point, environment, meet, meeting_name};
 use crate::{Error, Result};
-use emb_comm::UniqueId;
+use emb_comm::{NcclControl, UniqueId};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// This process among those of its launcher, before they meet by NCCL.
@@ -14,6 +15,8 @@ pub(crate) struct Met {
     pub(super) hosts: Vec<String>,
     /// What they meet by.
     pub(super) id: [u8; 128],
+    /// On which they tell each other of failures, if there is a way.
+    pub(super) control: Option<NcclControl>,
 }
 
 impl Met {
@@ -30,18 +33,32 @@ impl Met {
         let met = meet(&at, &name, &id, timeout)?;
         let said = format!("rank 0 brought {} bytes", met.blob.len());
         let id = met.blob.try_into().map_err(|_| crate::launch::Error::Meeting(said))?;
-        let here = Self::of(rank, met.hosts, id)?;
+        let here = Self::of(rank, met.hosts, id, met.lines)?;
         Ok(Self { local_rank: place.local_rank.unwrap_or(here.local_rank), ..here })
     }
 
-    /// One that met the others by other means.
-    pub(super) fn of(rank: usize, hosts: Vec<String>, id: [u8; 128]) -> Result<Self> {
+    /// One that met the others by other means. `lines` are its connections: on rank 0 to the ranks
+    /// from 1 on, on others to rank 0; or none.
+    pub(super) fn of(
+        rank: usize,
+        hosts: Vec<String>,
+        id: [u8; 128],
+        lines: Vec<TcpStream>,
+    ) -> Result<Self> {
         if rank >= hosts.len() {
             let world = hosts.len();
             return Err(Error::Config(format!("there is no rank {rank} in a world of {world}")));
         }
         let local_rank = hosts[..rank].iter().filter(|&host| *host == hosts[rank]).count();
-        Ok(Self { rank, local_rank, hosts, id })
+        let control = control(rank, hosts.len(), lines)?;
+        Ok(Self { rank, local_rank, hosts, id, control })
+    }
+
+    /// Tells the others that this process gives up, if there is a way.
+    pub(super) fn abort(&self, reason: &str) {
+        if let Some(control) = &self.control {
+            control.abort(reason);
+        }
     }
 
     /// This rank.
@@ -52,5 +69,22 @@ impl Met {
     /// The host of every rank.
     pub(super) fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+}
+
+/// The control over the connections of a rank; none without any.
+fn control(rank: usize, world: usize, lines: Vec<TcpStream>) -> Result<Option<NcclControl>> {
+    let expected = if rank == 0 { world - 1 } else { 1 };
+    let given = lines.len();
+    let mut lines = lines.into_iter();
+    match lines.next() {
+        None => Ok(None),
+        Some(_) if given != expected => Err(Error::Config(format!(
+            "rank {rank} of {world} was given {given} connections instead of {expected}"
+        ))),
+        Some(first) if rank > 0 => Ok(Some(NcclControl::to_first(rank, world, first)?)),
+        Some(first) => {
+            Ok(Some(NcclControl::of_first(std::iter::once(first).chain(lines).collect())?))
+        }
     }
 }

@@ -8,6 +8,8 @@ use crate::config::Config;
 use crate::launch::Place;
 use crate::{Error, Result};
 #[cfg(feature = "data")]
+use std::net::TcpStream;
+#[cfg(feature = "data")]
 use std::time::Duration;
 
 /// Looks for the library.
@@ -36,8 +38,18 @@ impl Met {
     ///
     /// # Errors
     /// Always: this build has no NCCL.
-    pub(super) fn of(_rank: usize, _hosts: Vec<String>, _id: [u8; 128]) -> Result<Self> {
+    pub(super) fn of(
+        _rank: usize,
+        _hosts: Vec<String>,
+        _id: [u8; 128],
+        _lines: Vec<TcpStream>,
+    ) -> Result<Self> {
         Err(Error::NotBuilt("nccl"))
+    }
+
+    /// Tells the others that this process gives up.
+    pub(super) fn abort(&self, _reason: &str) {
+        match *self {}
     }
 
     /// This rank.

@@ -5,6 +5,7 @@ use super::nccl::Met;
 use crate::config::{Config, Options, TransportKind, timeout};
 use crate::launch::Place;
 use crate::{Error, Result};
+use std::net::TcpStream;
 
 /// The other processes of a run, where each rank is a process of its own.
 ///
@@ -104,7 +105,23 @@ impl Peers {
         hosts: Vec<String>,
         id: [u8; 128],
     ) -> Result<Self> {
-        Self::by(Link::Nccl(Met::of(rank, hosts, id)?), options)
+        Self::by_nccl_over(options, rank, hosts, id, Vec::new())
+    }
+
+    /// [`by_nccl`](Self::by_nccl), with connections on which the processes tell each other of
+    /// failures, so that every error names the rank that failed first: on rank 0 one to every other
+    /// rank, in their order, on another rank one to rank 0. Nothing is unread on them.
+    ///
+    /// # Errors
+    /// As [`by_nccl`](Self::by_nccl); another number of connections.
+    pub fn by_nccl_over(
+        options: &mut Options,
+        rank: usize,
+        hosts: Vec<String>,
+        id: [u8; 128],
+        lines: Vec<TcpStream>,
+    ) -> Result<Self> {
+        Self::by(Link::Nccl(Met::of(rank, hosts, id, lines)?), options)
     }
 
     fn by(link: Link, options: &mut Options) -> Result<Self> {
@@ -170,8 +187,12 @@ impl Peers {
     /// # Errors
     /// The given one.
     pub fn tell<T>(&self, done: Result<T>) -> Result<T> {
-        if let (Link::Mpi(joined), Err(error)) = (&self.link, &done) {
-            joined.abort(&error.to_string());
+        if let Err(error) = &done {
+            match &self.link {
+                Link::None => {}
+                Link::Mpi(joined) => joined.abort(&error.to_string()),
+                Link::Nccl(met) => met.abort(&error.to_string()),
+            }
         }
         done
     }

@@ -60,13 +60,18 @@ pub(super) fn unpack<T: DeserializeOwned>(bytes: &[u8], most: usize) -> io::Resu
     if bytes[..known] != MAGIC[..known] {
         return strange("not a message of emb");
     }
-    let Some(length) = bytes.get(MAGIC.len()..HEAD) else { return Ok(None) };
-    let length = length.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+    let Some(length) = length(bytes) else { return Ok(None) };
     if length > most {
         return strange("a message too long");
     }
     let Some(body) = bytes.get(HEAD..HEAD + length) else { return Ok(None) };
     serde_json::from_slice(body).map(Some).map_err(io::Error::other)
+}
+
+/// How long a message is behind its head, once the head is there.
+fn length(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.get(MAGIC.len()..HEAD)?;
+    Some(length.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte)))
 }
 
 /// Sends bytes, for at most `within`.
@@ -77,7 +82,8 @@ pub(super) fn send(stream: &TcpStream, bytes: &[u8], within: Duration) -> io::Re
     stream.write_all(bytes)
 }
 
-/// Waits for a reply until `deadline`.
+/// Waits for a reply until `deadline`. What comes behind it stays unread: the connection is used
+/// further.
 ///
 /// # Errors
 /// The peer left, says something else, or says nothing in time.
@@ -93,7 +99,9 @@ pub(super) fn receive(stream: &TcpStream, deadline: Instant) -> io::Result<Reply
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part) {
+        let whole = HEAD + length(&bytes).unwrap_or(0);
+        let wanted = (whole - bytes.len()).min(part.len());
+        match stream.read(&mut part[..wanted]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => bytes.extend_from_slice(&part[..read]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

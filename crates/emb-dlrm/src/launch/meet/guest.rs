@@ -22,14 +22,16 @@ pub(super) fn visit(at: &Point, me: &Hello, timeout: Duration) -> Result<Met, Er
     let bytes = pack(me).map_err(|error| Error::Meeting(error.to_string()))?;
     loop {
         let problem = match ask(at, &bytes, deadline) {
-            Ok(Reply::All { hosts, blob }) => return Ok(Met { hosts, blob }),
-            Ok(Reply::Refused(why)) => {
+            Ok((Reply::All { hosts, blob }, line)) => {
+                return Ok(Met { hosts, blob, lines: vec![line] });
+            }
+            Ok((Reply::Refused(why), _)) => {
                 return Err(Error::Meeting(format!(
                     "rank {} of {} was sent away by rank 0 at {at}: {why}",
                     me.rank, me.world
                 )));
             }
-            Ok(Reply::Failed(why)) => return Err(Error::Meeting(why)),
+            Ok((Reply::Failed(why), _)) => return Err(Error::Meeting(why)),
             Err(problem) => problem,
         };
         if Instant::now() + pause >= deadline {
@@ -46,14 +48,15 @@ pub(super) fn visit(at: &Point, me: &Hello, timeout: Duration) -> Result<Met, Er
     }
 }
 
-fn ask(at: &Point, hello: &[u8], deadline: Instant) -> io::Result<Reply> {
+fn ask(at: &Point, hello: &[u8], deadline: Instant) -> io::Result<(Reply, TcpStream)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in (at.host.as_str(), at.port).to_socket_addrs()? {
         let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT);
         match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
             Ok(stream) => {
                 send(&stream, hello, CONNECT)?;
-                return receive(&stream, deadline + LONGER).map_err(in_words);
+                let reply = receive(&stream, deadline + LONGER).map_err(in_words)?;
+                return Ok((reply, stream));
             }
             Err(error) => last = error,
         }

@@ -50,7 +50,8 @@ pub(super) fn receive(
 ) -> Result<Met, Error> {
     let deadline = Instant::now() + timeout;
     if me.world == 1 {
-        return Ok(Met { hosts: vec![me.host.clone()], blob: blob.to_vec() });
+        let (hosts, blob) = (vec![me.host.clone()], blob.to_vec());
+        return Ok(Met { hosts, blob, lines: Vec::new() });
     }
     let listener = listen(at, deadline)?;
     let guests = (0..me.world).map(|_| None).collect();
@@ -210,7 +211,8 @@ impl Meeting<'_> {
             .filter(|&rank| !self.guests[rank].as_ref().is_some_and(|at| reply(&at.stream, &all)))
             .collect();
         if left.is_empty() {
-            return Ok(Met { hosts, blob: blob.to_vec() });
+            let lines = self.guests.into_iter().flatten().map(|guest| guest.stream).collect();
+            return Ok(Met { hosts, blob: blob.to_vec(), lines });
         }
         Err(Error::Meeting(format!(
             "{} came to rank 0 and left before all were there",

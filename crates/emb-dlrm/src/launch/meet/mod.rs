@@ -10,6 +10,7 @@ mod host;
 
 use super::hello::Hello;
 use super::{Error, Point};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// Who comes to a meeting.
@@ -26,12 +27,15 @@ pub struct Name {
 }
 
 /// What every rank knows after a meeting.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Met {
     /// The host of every rank.
     pub hosts: Vec<String>,
     /// What rank 0 brought.
     pub blob: Vec<u8>,
+    /// The connections they met by, to be used further: on rank 0 those to ranks 1, 2, .., on another
+    /// that to rank 0. Nothing is unread on them.
+    pub lines: Vec<TcpStream>,
 }
 
 /// Meets the other ranks at `at`. Rank 0 brings `blob`, at most 64 KiB; that of others is not looked

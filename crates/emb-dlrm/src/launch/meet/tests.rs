@@ -64,7 +64,8 @@ fn all_ranks_learn_all_hosts_and_the_blob_whoever_comes_first() {
         std::thread::sleep(Duration::from_millis(60));
         let all = come(at, &hello(0, 4)).expect("all meet");
         for rank in rest {
-            assert_eq!(rank.join().expect("no panic"), Ok(all.clone()));
+            let met = rank.join().expect("no panic").expect("all meet");
+            assert_eq!((met.hosts, met.blob), (all.hosts.clone(), all.blob.clone()));
         }
     });
     meets_despite(|_| {});
@@ -117,6 +118,30 @@ fn ranks_of_other_worlds_versions_and_jobs_are_sent_away_with_the_reason() {
 }
 
 #[test]
+fn what_is_said_right_behind_the_reply_stays_on_the_connection() {
+    let at = &point();
+    scope(|scope| {
+        let ranks = (1..3).map(|rank| {
+            scope.spawn(move || {
+                let met = come(at, &hello(rank, 3)).expect("all meet");
+                let [mut line] = <[TcpStream; 1]>::try_from(met.lines).expect("that to rank 0");
+                let mut said = [0; 6];
+                line.read_exact(&mut said).expect("heard");
+                assert_eq!(&said, &[b"rank ", &[b'0' + rank as u8][..]].concat()[..]);
+            })
+        });
+        let ranks: Vec<_> = ranks.collect();
+        let met = come(at, &hello(0, 3)).expect("all meet");
+        for (mut line, rank) in met.lines.iter().zip(1..) {
+            line.write_all(&[b"rank ", &[b'0' + rank][..]].concat()).expect("said");
+        }
+        for rank in ranks {
+            rank.join().expect("no panic");
+        }
+    });
+}
+
+#[test]
 fn two_processes_of_one_rank_are_told_and_the_first_stays() {
     let at = &point();
     scope(|scope| {
@@ -132,7 +157,9 @@ fn two_processes_of_one_rank_are_told_and_the_first_stays() {
         let refused: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
         assert_eq!(refused.len(), 1, "{ends:?}");
         assert!(refused[0].contains("two processes have one rank"), "{refused:?}");
-        assert_eq!(first.join().expect("no panic"), last);
+        let [first, last] =
+            [first.join().expect("no panic"), last].map(|met| met.map(|met| met.hosts));
+        assert_eq!(first, last);
         assert!(last.is_ok(), "{last:?}");
     });
 }

@@ -1,0 +1,1 @@
+//! Controls between threads of a process, and peers that say nothing.
