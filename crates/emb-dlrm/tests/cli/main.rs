@@ -480,13 +480,14 @@ fn a_resumed_run_goes_on_in_the_middle_of_an_epoch() {
 
 #[test]
 fn the_last_step_is_saved_once_and_a_run_that_is_done_says_so() {
-    for ranks in [&[][..], &["--world", "2"]] {
+    let (small, one) = SMALL.split_at(SMALL.len() - 2);
+    for ranks in [one, &["--world", "2", "--threads-per-rank", "1"]] {
         let folder = Folder::new("once");
         let data = folder.file("f.txt", &rows(48));
         let save = folder.path("model");
         let run = |more: &[&str]| {
             let flags = ["--data", &data, "--batch-size", "16", "--save", &save];
-            let output = train(&[&flags[..], ranks, more].concat());
+            let output = emb(&[&["train"], small, &flags[..], ranks, more].concat());
             assert!(output.status.success(), "{}", stderr(&output));
             stderr(&output)
         };
