@@ -75,9 +75,9 @@ impl Mpi {
     }
 
     /// Has `tell` called in this process before the job ends because messages do not, with what this
-    /// rank found; its answer is the exit code, 70 where it has none. Who started the processes can
+    /// rank found; its answer is the exit code, which is 70 without. Who started the processes can
     /// tell from it whether this rank is at fault. The first caller's is taken.
-    pub fn when_stuck(tell: fn(&Error) -> Option<u8>) {
+    pub fn when_stuck(tell: fn(&Error) -> u8) {
         super::wire::when_stuck(tell);
     }
 

@@ -33,10 +33,10 @@ const STUCK: i32 = 70;
 const PANICKED: i32 = 101;
 
 /// What is done before the job ends for an error, and the code that it ends with.
-static BEFORE: OnceLock<fn(&Error) -> Option<u8>> = OnceLock::new();
+static BEFORE: OnceLock<fn(&Error) -> u8> = OnceLock::new();
 
 /// Has `tell` called before the job ends because messages do not; the first caller's is taken.
-pub(super) fn when_stuck(tell: fn(&Error) -> Option<u8>) {
+pub(super) fn when_stuck(tell: fn(&Error) -> u8) {
     BEFORE.get_or_init(|| tell);
 }
 
@@ -145,7 +145,7 @@ impl Wire {
             let error = failed(turn, error);
             wire.control.tell();
             wire.end_or_abort(&error.to_string(), || {
-                BEFORE.get().and_then(|tell| tell(&error)).map_or(STUCK, i32::from)
+                BEFORE.get().map_or(STUCK, |tell| tell(&error).into())
             });
             error
         });

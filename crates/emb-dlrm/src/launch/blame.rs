@@ -19,8 +19,8 @@ pub fn exit_code(error: &Error) -> Option<u8> {
 /// for a peer, or for something of its own. Whom it missed is told to `emb launch`, which hears nothing
 /// more of it.
 #[cfg(any(feature = "mpi", test))]
-pub(crate) fn last_words(error: &emb_comm::Error) -> Option<u8> {
-    Some(if of_peer(error) { JOB_ENDED } else { 1 })
+pub(crate) fn last_words(error: &emb_comm::Error) -> u8 {
+    if of_peer(error) { JOB_ENDED } else { 1 }
 }
 
 /// Whether a process failed because of a peer. Whom it missed is told to `emb launch`.
@@ -68,7 +68,7 @@ mod tests {
         let run = emb_comm::run(2, &Options::default(), |ranks| {
             let done = work(ranks);
             if let Err(error) = &done {
-                codes.lock().expect("no rank panics")[ranks.rank()] = last_words(error);
+                codes.lock().expect("no rank panics")[ranks.rank()] = Some(last_words(error));
             }
             done
         });

@@ -59,8 +59,10 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
 
 fn exit_code(error: &Error) -> u8 {
     match error {
-        Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
-        Error::Launch(
+        Error::Config(_)
+        | Error::Optimizer(_)
+        | Error::NotBuilt(_)
+        | Error::Launch(
             Launch::Variable { .. }
             | Launch::Half { .. }
             | Launch::Contradiction { .. }

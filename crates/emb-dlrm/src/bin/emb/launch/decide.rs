@@ -99,8 +99,11 @@ fn train_args(command: &[String]) -> Result<Option<TrainArgs>> {
     let whole = std::iter::once("emb".to_owned()).chain(command.iter().cloned());
     match Cli::try_parse_from(whole) {
         Ok(Cli { command: Command::Train(train) }) => Ok(Some(*train)),
-        Ok(Cli { command: Command::Doctor(DoctorArgs { world, .. }) })
-        | Ok(Cli { command: Command::Calibrate(CalibrateArgs { world, .. }) }) => match world {
+        Ok(Cli {
+            command:
+                Command::Doctor(DoctorArgs { world, .. })
+                | Command::Calibrate(CalibrateArgs { world, .. }),
+        }) => match world {
             None => Ok(None),
             Some(world) => Err(Error::Config(format!(
                 "emb {} --world {world} is of threads in one process: leave it out, the processes that \
