@@ -8,7 +8,7 @@ use super::{Mpi, MpiOptions, Terms};
 use crate::failure::list;
 use crate::local::Turn;
 use crate::sync::Backoff;
-use crate::{Collective, Local, Operation, Options, Result};
+use crate::{Collective, Error, Local, Operation, Options, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -72,6 +72,13 @@ impl Mpi {
         let here = hosts.iter().filter(|host| **host == hosts[me]).count();
         let wire = Wire::new(control, 0, 0, Pace::spins(here));
         Ok(Self::new(world, wire, options.check, &hosts))
+    }
+
+    /// Has `tell` called in this process before the job ends because messages do not, with what this
+    /// rank found; its answer is the exit code, which is 70 without. Who started the processes can
+    /// tell from it whether this rank is at fault. The first caller's is taken.
+    pub fn when_stuck(tell: fn(&Error) -> u8) {
+        super::wire::when_stuck(tell);
     }
 
     /// The library and its version, as it calls itself: "Open MPI v4.1.4".

@@ -9,7 +9,7 @@ use crate::local::Turn;
 use crate::{Element, Error, Host, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a process that ends the job lets the others say the same of themselves: their time is
@@ -25,8 +25,20 @@ const SHORT: Duration = Duration::from_millis(5);
 /// Looks at requests between two looks at everything else.
 const LOOKS: u32 = 8;
 
-/// The code that a job ends with where memory cannot be given back.
+/// The code that a job ends with where memory cannot be given back, unless
+/// [`when_stuck`](super::Mpi::when_stuck) has another (`EX_SOFTWARE` of sysexits.h).
 const STUCK: i32 = 70;
+
+/// The code after a panic, as that of any program of Rust.
+const PANICKED: i32 = 101;
+
+/// What is done before the job ends for an error, and the code that it ends with.
+static BEFORE: OnceLock<fn(&Error) -> u8> = OnceLock::new();
+
+/// Has `tell` called before the job ends because messages do not; the first caller's is taken.
+pub(super) fn when_stuck(tell: fn(&Error) -> u8) {
+    BEFORE.get_or_init(|| tell);
+}
 
 /// How one set of ranks sends and receives.
 pub(super) struct Wire {
@@ -104,7 +116,7 @@ impl<'b> Transfer<'_, 'b> {
 impl Drop for Transfer<'_, '_> {
     fn drop(&mut self) {
         if !self.wire.requests.is_empty() {
-            self.wire.end_or_abort("a panic while messages were on their way");
+            self.wire.end_or_abort("a panic while messages were on their way", || PANICKED);
         }
     }
 }
@@ -132,7 +144,9 @@ impl Wire {
         let ended = ended.map_err(|error| {
             let error = failed(turn, error);
             wire.control.tell();
-            wire.end_or_abort(&error.to_string());
+            wire.end_or_abort(&error.to_string(), || {
+                BEFORE.get().map_or(STUCK, |tell| tell(&error).into())
+            });
             error
         });
         wire.clear();
@@ -278,15 +292,16 @@ impl Wire {
     }
 
     /// Ends all messages, or else the job: the memory that they use cannot be given back.
-    fn end_or_abort(&mut self, why: &str) {
+    fn end_or_abort(&mut self, why: &str, code: impl FnOnce() -> i32) {
         let ended = self.ends_within(PATIENCE) || {
             self.cancel();
             self.ends_within(GRACE)
         };
         if !ended {
             eprintln!("{why}; messages on their way do not end, so this job does");
+            let code = code();
             std::thread::sleep(LAST_WORDS);
-            calls::abort(STUCK);
+            calls::abort(code);
         }
         self.clear();
     }

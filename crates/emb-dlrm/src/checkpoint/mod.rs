@@ -14,6 +14,8 @@
 
 mod entry;
 mod manifest;
+#[cfg(feature = "data")]
+mod moved;
 mod read;
 #[cfg(feature = "data")]
 mod resume;
@@ -21,6 +23,8 @@ mod verify;
 mod write;
 
 pub use manifest::{Manifest, Position, TensorRecord, prepare};
+#[cfg(feature = "data")]
+pub(crate) use moved::reposition;
 pub use read::{LoadReport, load};
 #[cfg(feature = "data")]
 pub use resume::to_resume;

@@ -22,6 +22,7 @@ impl Joined {
     /// # Errors
     /// MPI can't be started; ranks of another version of this program.
     pub(super) fn start(timeout: Duration, ranks_per_node: Option<usize>) -> Result<Self> {
+        Mpi::when_stuck(crate::launch::last_words);
         let mut options = MpiOptions::default().with_timeout(timeout);
         if let Some(ranks) = ranks_per_node {
             options = options.with_ranks_per_node(ranks);

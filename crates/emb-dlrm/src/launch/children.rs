@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Pause between two looks at them.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Pause between two pokes.
+const POKE: Duration = Duration::from_millis(50);
 /// How long they may take to end after all ranks did, and then after they were told to.
 const CHILDREN: Duration = Duration::from_secs(5);
 
@@ -50,8 +52,13 @@ pub(super) fn killed(child: &mut Child) -> Option<i32> {
 
 /// Waits for the children of this process, and ends those that stay. Where they have no reason to
 /// end by themselves, they are told to at once; who is asked twice to end all kills them.
+///
+/// `mpirun` of Open MPI 4 may sleep a second or two before it kills what is gone already
+/// (`odls_base_sigkill_timeout`). Any signal that it handles ends such a sleep, and the one to go on is
+/// of no other consequence.
 pub(super) fn end_children(children: &mut [Child], by_themselves: bool, requests: &Requests) {
     let mut patience = if by_themselves { CHILDREN } else { Duration::ZERO };
+    let mut poked = Instant::now();
     for signal in [Some(Signal::TERM), Some(Signal::KILL), None] {
         let until = Instant::now() + patience;
         patience = CHILDREN;
@@ -59,14 +66,24 @@ pub(super) fn end_children(children: &mut [Child], by_themselves: bool, requests
             || Instant::now() < until && (signal != Some(Signal::KILL) || requests.times() < 2);
         while waits() && children.iter_mut().any(|child| ended(child).is_none()) {
             std::thread::sleep(PAUSE);
-        }
-        for child in children.iter_mut().filter_map(|child| match ended(child) {
-            None => Some(child.id()),
-            Some(_) => None,
-        }) {
-            if let (Some(signal), Some(pid)) = (signal, Pid::from_raw(child.cast_signed())) {
-                let _ = kill_process(pid, signal);
+            if by_themselves && poked.elapsed() > POKE {
+                poked = Instant::now();
+                send(children, Signal::CONT);
             }
+        }
+        if let Some(signal) = signal {
+            send(children, signal);
+        }
+    }
+}
+
+/// Sends a signal to the children that have not ended.
+fn send(children: &mut [Child], signal: Signal) {
+    for child in children {
+        if ended(child).is_none()
+            && let Some(pid) = Pid::from_raw(child.id().cast_signed())
+        {
+            let _ = kill_process(pid, signal);
         }
     }
 }

@@ -1,13 +1,11 @@
 //! How a rank's process ended, and which of many ends was the first cause: [`judge`].
 
-use super::PEER_FAILED;
+use super::{PEER_FAILED, status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Exit code of a process whose messages over MPI did not end, so that it had MPI end the whole job:
-/// a peer does not take them (`emb-comm`, `EX_SOFTWARE` of sysexits.h).
-const JOB_ENDED: i32 = 70;
+const JOB_ENDED: i32 = status::JOB_ENDED as i32;
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +41,8 @@ pub struct End {
     pub missing: Vec<usize>,
     /// Whether it was told to end, as the others are when one failed.
     pub told: bool,
+    /// Whether who had started it was gone when it ended: `mpirun`, or its helper on that host.
+    pub orphaned: bool,
 }
 
 /// What the ends of all ranks mean.
@@ -53,12 +53,28 @@ pub struct Verdict {
     /// Ranks whose processes are lost: killed, stalled, or on a host that is gone. Empty where a
     /// process failed by itself, as it would again.
     pub lost: Vec<usize>,
+    /// Whether nothing is known to be wrong with any process: who had started them is gone, or ended
+    /// them. All may start again.
+    pub orphaned: bool,
+    /// The exit code that says the same to a shell.
+    pub code: u8,
+}
+
+impl Verdict {
+    fn of(cause: End, lost: Vec<usize>) -> Self {
+        let code = cause.exit_code();
+        Self { cause, lost, orphaned: false, code }
+    }
+
+    fn orphaned(cause: End) -> Self {
+        Self { orphaned: true, code: 1, ..Self::of(cause, Vec::new()) }
+    }
 }
 
 impl End {
     /// Whether the process itself is lost, though it did nothing wrong that is known.
     fn is_lost(&self) -> bool {
-        !self.told && matches!(self.how, How::Signal(_) | How::Gone | How::Stalled)
+        self.is_own() && matches!(self.how, How::Signal(_) | How::Gone | How::Stalled)
     }
 
     /// Whether it ended well.
@@ -73,14 +89,19 @@ impl End {
 
     fn is_own_failure(&self) -> bool {
         let own = |code| ![0, i32::from(PEER_FAILED), JOB_ENDED].contains(&code);
-        !self.told && matches!(&self.how, How::Code(code) if own(*code))
+        self.is_own() && matches!(&self.how, How::Code(code) if own(*code))
             || matches!(self.how, How::NotStarted(_))
+    }
+
+    /// Whether it ended neither because it was told to nor because who had started it was gone.
+    fn is_own(&self) -> bool {
+        !self.told && !self.orphaned
     }
 
     /// Whether it found nothing wrong with itself.
     pub fn is_of_a_peer(&self) -> bool {
         let codes = [i32::from(PEER_FAILED), JOB_ENDED];
-        !self.told && matches!(self.how, How::Code(code) if codes.contains(&code))
+        self.is_own() && matches!(self.how, How::Code(code) if codes.contains(&code))
     }
 
     /// The exit code that says the same to a shell: 128 and the signal where one ended it.
@@ -111,7 +132,10 @@ impl fmt::Display for End {
             How::Stalled => write!(f, "came no further; the others gave up on it")?,
         }
         write!(f, " after {seconds:.1} s")?;
-        if *step > 0 { write!(f, ", in step {step}") } else { Ok(()) }
+        if *step > 0 {
+            write!(f, ", in step {step}")?;
+        }
+        if self.orphaned { write!(f, ": who had started it there is gone") } else { Ok(()) }
     }
 }
 
@@ -119,17 +143,21 @@ impl fmt::Display for End {
 /// ended well.
 ///
 /// A lost process is never the consequence of another's failure, so it comes first; then who failed
-/// by itself. Where all only say that a peer failed, it is the one that did not end by itself: it
-/// stalled.
+/// by itself, unless who had started it was gone before. Where all only say that a peer failed, it is
+/// the one that did not end by itself: it stalled. Where none failed and all were ended, it was by who
+/// had started them.
 pub fn judge(ends: &[End]) -> Option<Verdict> {
     let lost = ends.iter().filter(|end| end.is_lost() && end.how != How::Stalled);
     let first = lost.clone().find(|end| end.how != How::Gone).or_else(|| lost.clone().next());
     if let Some(cause) = first {
         let ranks: BTreeSet<usize> = lost.map(|end| end.rank).collect();
-        return Some(Verdict { cause: cause.clone(), lost: ranks.into_iter().collect() });
+        return Some(Verdict::of(cause.clone(), ranks.into_iter().collect()));
     }
     if let Some(cause) = ends.iter().find(|end| end.is_own_failure()) {
-        return Some(Verdict { cause: cause.clone(), lost: Vec::new() });
+        return Some(Verdict::of(cause.clone(), Vec::new()));
+    }
+    if let Some(cause) = ends.iter().find(|end| end.orphaned && !end.is_good()) {
+        return Some(Verdict::orphaned(cause.clone()));
     }
     let gave_up: Vec<&End> = ends.iter().filter(|end| end.is_of_a_peer()).collect();
     let named: BTreeSet<usize> = gave_up.iter().flat_map(|end| end.missing.clone()).collect();
@@ -143,10 +171,12 @@ pub fn judge(ends: &[End]) -> Option<Verdict> {
     }
     if let Some(&first) = stalled.first() {
         let cause = End { how: How::Stalled, told: false, ..first.clone() };
-        return Some(Verdict { cause, lost: stalled.iter().map(|end| end.rank).collect() });
+        return Some(Verdict::of(cause, stalled.iter().map(|end| end.rank).collect()));
     }
-    let cause = gave_up.first().copied().or_else(|| ends.iter().find(|end| !end.is_good()))?;
-    Some(Verdict { cause: cause.clone(), lost: Vec::new() })
+    if let Some(&cause) = gave_up.first() {
+        return Some(Verdict::of(cause.clone(), Vec::new()));
+    }
+    ends.iter().find(|end| !end.is_good()).cloned().map(Verdict::orphaned)
 }
 
 #[cfg(test)]
@@ -155,7 +185,8 @@ mod tests {
 
     fn end(rank: usize, how: How) -> End {
         let (host, missing) = ("a".to_owned(), Vec::new());
-        End { rank, host, pid: 100, how, seconds: 12.3, step: 37, missing, told: false }
+        let (told, orphaned) = (false, false);
+        End { rank, host, pid: 100, how, seconds: 12.3, step: 37, missing, told, orphaned }
     }
 
     fn told(rank: usize) -> End {
@@ -197,6 +228,8 @@ mod tests {
         let job = end(0, How::Code(70));
         check(&[job.clone(), told(1), told(2)], (0, How::Code(70)), &[]);
         check(&[job, gave_up(1, &[2]), told(3), told(2)], (2, How::Stalled), &[2]);
+        let stuck = End { missing: vec![2], ..end(0, How::Code(70)) };
+        check(&[stuck, told(1), told(2)], (2, How::Stalled), &[2]);
         // A rank that woke up in time and gave up too.
         check(&[gave_up(0, &[2]), gave_up(2, &[0])], (0, How::Code(75)), &[]);
     }
@@ -205,6 +238,29 @@ mod tests {
     fn hosts_that_are_gone_take_their_ranks_along() {
         let gone = [end(2, How::Gone), end(3, How::Gone), told(0), told(1)];
         check(&gone, (2, How::Gone), &[2, 3]);
+    }
+
+    #[test]
+    fn who_had_started_the_processes_may_be_all_that_is_gone() {
+        let orphan = |rank, how| End { orphaned: true, ..end(rank, how) };
+        let all = |ends: &[End]| judge(ends).expect("something failed");
+        // What MPI makes of it in ranks there, and what the others make of these.
+        for how in [How::Code(1), How::Signal(6), How::Code(75)] {
+            let verdict = all(&[gave_up(0, &[2]), orphan(2, how), told(1)]);
+            assert_eq!((verdict.cause.rank, verdict.orphaned, verdict.code), (2, true, 1));
+            assert_eq!(verdict.lost, [0; 0]);
+        }
+        // All were ended by who had started them.
+        assert!(all(&[told(0), told(1)]).orphaned);
+        // A rank that failed before has not failed because of it.
+        let first = all(&[end(1, How::Code(2)), orphan(0, How::Code(1))]);
+        assert_eq!((first.cause.rank, first.orphaned, first.code), (1, false, 2));
+        let killed = all(&[orphan(0, How::Code(1)), end(1, How::Signal(9))]);
+        assert_eq!((killed.cause.rank, killed.orphaned, killed.code), (1, false, 137));
+        // Some came to the end.
+        assert_eq!(judge(&[orphan(0, How::Code(0)), end(1, How::Code(0))]), None);
+        let text = orphan(2, How::Code(1)).to_string();
+        assert!(text.ends_with("in step 37: who had started it there is gone"), "{text}");
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(super) const MAGIC: &[u8; 8] = b"embkeep1";
 /// Longest frame: a line of a megabyte, the longest that stays whole.
 const MOST_BYTES: usize = (1 << 20) + 1;
 
+/// Longest first frame of a keeper: a version, a key and a host. Strangers cost no more memory.
+pub(super) const MOST_HELLO: usize = 4096;
+
 /// Orders to a keeper.
 pub(super) const TERMINATE: u8 = b'T';
 pub(super) const KILL: u8 = b'K';
@@ -67,13 +70,21 @@ impl Frame {
     /// # Errors
     /// The connection broke, or what came is no frame.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        Self::read_up_to(from, MOST_BYTES)
+    }
+
+    /// As [`Frame::read`], of at most so many bytes.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn read_up_to(from: &mut impl Read, most: usize) -> io::Result<Option<Self>> {
         let mut head = [0; 5];
         match from.read(&mut head[..1])? {
             0 => return Ok(None),
             _ => from.read_exact(&mut head[1..])?,
         }
         let length = head[1..].iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-        if length > MOST_BYTES {
+        if length > most {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame too long"));
         }
         let mut bytes = vec![0; length];

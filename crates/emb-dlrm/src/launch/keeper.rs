@@ -7,14 +7,15 @@
 use super::ending::{End, How};
 use super::frames::{FINISH, Frame, KILL, Keeper, MAGIC};
 use super::leash::leashed;
+use super::said::Slate;
 use super::signals::forward_signals;
-use super::{Error, Place, environment, said, status};
-use rustix::process::{Pid, Signal, kill_process_group};
+use super::{Error, Place, environment, status};
+use rustix::process::{Pid, Signal, getppid, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +61,7 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
     let failed = |what: String| Error::Start(what);
     let asked = environment(VARIABLE)
         .ok_or_else(|| failed(format!("{KEEPER} is for emb launch: {VARIABLE} is not set")))?;
+    let parent = getppid();
     let (key, addresses) = asked.split_once(' ').unwrap_or((&asked, ""));
     let place = Place::from_environment()?.ok_or_else(|| {
         failed(format!("{KEEPER}: no launcher's variables say which rank this is"))
@@ -74,10 +76,10 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
         let to = to.clone();
         move || hear(orders, &to)
     });
-    let path = status_path(key, place.rank);
-    drop(said::create(&path));
+    // A rank without a status is one of whose steps nothing is known.
+    let slate = Slate::new().ok();
     let begun = Instant::now();
-    let started = start(emb, program, &path);
+    let started = start(emb, program, slate.as_ref());
     let pid = started.as_ref().map_or(0, Child::id);
     let host = host_name();
     let (rank, world) = (place.rank, place.world);
@@ -85,14 +87,16 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
     let hello = Keeper { version, key: key.to_owned(), rank, world, host: host.clone(), pid };
     say(&line, &Frame::Hello(hello));
     let Watched { how, told, alone } = match started {
-        Ok(child) => watch(child, &line, &events, &to, &path),
+        Ok(child) => watch(child, &line, &events, &to, slate.as_ref()),
         Err(why) => Watched { how: How::NotStarted(why), told: false, alone: false },
     };
-    let said = said::read(&path);
-    drop(std::fs::remove_file(&path));
+    let said = slate.as_ref().map(Slate::read).unwrap_or_default();
     let seconds = begun.elapsed().as_secs_f64();
     let (step, missing) = (said.step, said.missing);
-    say(&line, &Frame::Ended(End { rank, host, pid, how, seconds, step, missing, told }));
+    // Who is an orphan has another parent than before.
+    let orphaned = getppid() != parent;
+    let end = End { rank, host, pid, how, seconds, step, missing, told, orphaned };
+    say(&line, &Frame::Ended(end));
     // Whoever ends first makes mpirun end the others: all go when the launcher says so.
     let last = |event: &Event| matches!(event, Event::Order(FINISH) | Event::Alone | Event::Signal);
     if !alone {
@@ -104,11 +108,6 @@ pub fn keep(emb: &Path, program: &[OsString]) -> Result<(), Error> {
 /// The name of this host, as it names itself.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-fn status_path(key: &str, rank: usize) -> PathBuf {
-    let id = key.get(..8).unwrap_or(key);
-    std::env::temp_dir().join(format!("emb-{id}-{rank}-{}.status", std::process::id()))
 }
 
 fn connect(place: &Place, addresses: &str) -> Result<TcpStream, Error> {
@@ -138,12 +137,13 @@ fn connect(place: &Place, addresses: &str) -> Result<TcpStream, Error> {
     )))
 }
 
-fn start(emb: &Path, program: &[OsString], status: &Path) -> Result<Child, String> {
+fn start(emb: &Path, program: &[OsString], status: Option<&Slate>) -> Result<Child, String> {
     let (name, arguments) = program.split_first().ok_or("no program")?;
     leashed(emb, Signal::KILL, name)
         .args(arguments)
         .env_remove(VARIABLE)
-        .env(status::VARIABLE, status)
+        .env_remove(status::VARIABLE)
+        .envs(status.map(|slate| (status::VARIABLE, slate.path())))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -206,7 +206,7 @@ fn pumps(child: &mut Child, line: &Line, to: &Sender<Event>) {
 struct Watch<'a> {
     group: Option<Pid>,
     line: &'a Line,
-    status: &'a Path,
+    status: Option<&'a Slate>,
     /// Whether it was told to end.
     told: bool,
     /// Whether the launcher is gone.
@@ -232,7 +232,7 @@ fn watch(
     line: &Line,
     events: &Receiver<Event>,
     to: &Sender<Event>,
-    status: &Path,
+    status: Option<&Slate>,
 ) -> Watched {
     pumps(&mut child, line, to);
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -303,7 +303,8 @@ impl Watch<'_> {
 
     fn beat(&self) {
         if self.ended.is_none() {
-            say(self.line, &Frame::Beat(said::read(self.status).step));
+            let step = self.status.map_or(0, |slate| slate.read().step);
+            say(self.line, &Frame::Beat(step));
         }
     }
 

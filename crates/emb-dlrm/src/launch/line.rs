@@ -1,7 +1,7 @@
 //! Where keepers call: [`Switchboard`].
 
 use super::ending::End;
-use super::frames::{Frame, Keeper, MAGIC};
+use super::frames::{Frame, Keeper, MAGIC, MOST_HELLO};
 use super::hosts::Hosts;
 use super::{Error, Voice};
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How long a caller may take to say who it is.
+/// How long a caller may take to say who it is, in all: not from one byte to the next.
 const HELLO: Duration = Duration::from_secs(5);
 /// Callers that may be there at a time without having said who they are.
 const STRANGERS: usize = 64;
@@ -121,7 +121,7 @@ impl Switchboard {
             let (key, to, voice) = (self.key.clone(), self.to.clone(), self.voice.clone());
             let unknown = self.unknown.clone();
             std::thread::spawn(move || {
-                let known = greet(&stream, &key);
+                let known = greet(&stream, &key, HELLO);
                 unknown.fetch_sub(1, Ordering::Relaxed);
                 if let Ok(keeper) = known {
                     hear(&stream, keeper, &to, &*voice);
@@ -148,16 +148,33 @@ fn key() -> io::Result<String> {
     Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
-fn greet(stream: &TcpStream, key: &str) -> io::Result<Keeper> {
+/// A connection that is read until a moment and no longer, however slowly it speaks.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
+    }
+}
+
+fn greet(stream: &TcpStream, key: &str, within: Duration) -> io::Result<Keeper> {
     let strange = || io::Error::from(io::ErrorKind::InvalidData);
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(HELLO))?;
-    let (mut from, mut magic) = (stream, [0; MAGIC.len()]);
+    let mut from = Until { stream, deadline: Instant::now() + within };
+    let mut magic = [0; MAGIC.len()];
     from.read_exact(&mut magic)?;
     if magic != *MAGIC {
         return Err(strange());
     }
-    match Frame::read(&mut from)? {
+    match Frame::read_up_to(&mut from, MOST_HELLO)? {
         Some(Frame::Hello(keeper)) if keeper.key == key => {
             stream.set_read_timeout(None)?;
             Ok(keeper)
@@ -247,6 +264,28 @@ mod tests {
         let gone = events.recv_timeout(Duration::from_secs(20)).expect("the end");
         assert!(matches!(gone, Event::Lost { rank: 1 }));
         assert!(events.try_recv().is_err(), "a stranger was let in");
+        Ok(())
+    }
+
+    #[test]
+    fn a_stranger_that_drips_is_let_go_in_time() -> io::Result<()> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut dripper = TcpStream::connect(listener.local_addr()?)?;
+        let (stream, _) = listener.accept()?;
+        // It keeps to the form, and never comes to the end of a frame that would be let in.
+        std::thread::spawn(move || {
+            let words = [&MAGIC[..], b"h", &1000_u32.to_le_bytes(), &[b' '; 1000]].concat();
+            for byte in words {
+                if dripper.write_all(&[byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let (begin, within) = (Instant::now(), Duration::from_millis(40));
+        let error = greet(&stream, "key", within).expect_err("a stranger");
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock));
+        assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
         Ok(())
     }
 

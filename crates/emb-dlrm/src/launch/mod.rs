@@ -16,6 +16,8 @@ mod blame;
 #[cfg(feature = "cli")]
 mod children;
 #[cfg(feature = "cli")]
+mod chorus;
+#[cfg(feature = "cli")]
 mod ending;
 mod error;
 #[cfg(feature = "cli")]
@@ -35,6 +37,8 @@ pub mod mpirun;
 mod place;
 mod point;
 #[cfg(feature = "cli")]
+mod room;
+#[cfg(feature = "cli")]
 mod said;
 #[cfg(feature = "cli")]
 mod signals;
@@ -47,6 +51,10 @@ mod world;
 #[cfg(feature = "cli")]
 pub use again::{Smaller, smaller};
 pub use blame::exit_code;
+#[cfg(feature = "mpi")]
+pub(crate) use blame::last_words;
+#[cfg(feature = "cli")]
+pub use chorus::Chorus;
 #[cfg(feature = "cli")]
 pub use ending::{End, How, Verdict, judge};
 pub use error::Error;
@@ -59,6 +67,8 @@ pub use leash::{LEASH, become_leashed};
 pub use meet::{Met, Name, meet};
 pub use place::{Launcher, Place};
 pub use point::{Point, meeting_name};
+#[cfg(feature = "cli")]
+pub use room::look_at_folder;
 #[cfg(feature = "cli")]
 pub use signals::Requests;
 #[cfg(feature = "cli")]

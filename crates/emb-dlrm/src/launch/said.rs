@@ -1,8 +1,15 @@
-//! What processes said of themselves, as their keepers read it: [`read`].
+//! What processes said of themselves, as their keepers read it: [`Slate`].
 
 use super::status::DIGITS;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// The most that is read of a status: a step, and the names of a world of ranks.
+const MOST: usize = 1 << 16;
 
 /// What a process said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,20 +20,39 @@ pub(super) struct Said {
     pub(super) missing: Vec<usize>,
 }
 
-/// Makes an empty file for a status.
-///
-/// # Errors
-/// It can't be made.
-pub(super) fn create(path: &Path) -> io::Result<()> {
-    std::fs::write(path, [b'0'; DIGITS])
-}
+/// A file for a status. It lies in memory and has no name in any folder, so that nothing is left of it,
+/// whoever is killed when, and a full disk does not matter.
+#[derive(Debug)]
+pub(super) struct Slate(File);
 
-/// Reads a status; what can't be read says nothing.
-pub(super) fn read(path: &Path) -> Said {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let step = text.get(..DIGITS).and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    let names = text.get(DIGITS..).unwrap_or("").split_whitespace();
-    Said { step, missing: names.filter_map(|name| name.parse().ok()).collect() }
+impl Slate {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn new() -> io::Result<Self> {
+        let file = File::from(memfd_create("emb-status", MemfdFlags::CLOEXEC)?);
+        file.write_all_at(&[b'0'; DIGITS], 0)?;
+        Ok(Self(file))
+    }
+
+    /// Where other processes of this user find it, while this one lives.
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
+    }
+
+    /// What was written; what can't be read says nothing.
+    pub(super) fn read(&self) -> Said {
+        let length = self.0.metadata().map_or(0, |data| data.len());
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(MOST).min(MOST)];
+        if self.0.read_exact_at(&mut bytes, 0).is_err() {
+            return Said::default();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let step = text.get(..DIGITS).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let names = text.get(DIGITS..).unwrap_or("").split_whitespace();
+        Said { step, missing: names.filter_map(|name| name.parse().ok()).collect() }
+    }
 }
 
 #[cfg(test)]
@@ -37,18 +63,17 @@ mod tests {
 
     #[test]
     fn what_is_said_is_read() -> io::Result<()> {
-        let path = std::env::temp_dir().join(format!("emb-status-{}", std::process::id()));
-        create(&path)?;
-        assert_eq!(read(&path), Said::default());
-        let status = Status(OpenOptions::new().write(true).open(&path)?);
+        let slate = Slate::new()?;
+        assert_eq!(slate.read(), Said::default());
+        let status = Status(OpenOptions::new().write(true).open(slate.path())?);
         status.step(37);
         status.missing(&[2, 11]);
         status.step(38);
-        assert_eq!(read(&path), Said { step: 38, missing: vec![2, 11] });
+        assert_eq!(slate.read(), Said { step: 38, missing: vec![2, 11] });
         status.step(u64::MAX);
-        assert_eq!(read(&path).step, u64::MAX);
-        std::fs::remove_file(&path)?;
-        assert_eq!(read(&path), Said::default());
+        assert_eq!(slate.read().step, u64::MAX);
+        status.0.set_len(0)?;
+        assert_eq!(slate.read(), Said::default());
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::hosts::Hosts;
 use super::keeper::{KEEPER, VARIABLE};
 use super::leash::leashed;
-use super::{Error, mpirun};
+use super::{Error, look_at_folder, mpirun};
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -54,6 +54,7 @@ impl Start {
         match self {
             Self::MpiRun(run) => {
                 let program = mpirun::find(run.path.as_deref())?;
+                look_at_folder(&run.arguments)?;
                 let mut command = leashed(keepers.emb, Signal::TERM, program.as_os_str());
                 command.args(mpirun::arguments(run, keepers.world));
                 let command = keeper(&mut command, keepers);

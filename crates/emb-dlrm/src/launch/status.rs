@@ -9,12 +9,17 @@ pub(super) const VARIABLE: &str = "EMB_STATUS";
 /// again (`EX_TEMPFAIL` of sysexits.h).
 pub const PEER_FAILED: u8 = 75;
 
+/// Exit code of a process whose messages over MPI did not end, so that it had MPI end the whole job,
+/// because of a peer that does not take them (`EX_SOFTWARE` of sysexits.h).
+#[cfg(any(feature = "cli", feature = "mpi", test))]
+pub(super) const JOB_ENDED: u8 = 70;
+
 /// Digits of a step in the file.
 pub(super) const DIGITS: usize = 20;
 
 /// The status of this process, as `emb launch` asks for it: the step that it is in, and who is
-/// missing. A file of its host, because a process that is killed can say nothing more, and a file
-/// stays.
+/// missing. A file that its keeper has in memory, because a process that is killed can say nothing more,
+/// and its keeper still reads.
 #[derive(Debug)]
 pub struct Status(pub(super) File);
 

@@ -3,12 +3,11 @@
 mod ranks;
 
 use super::Error;
-use super::children::{end_children, ended, killed, listen};
+use super::children::{end_children, ended, listen};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, TERMINATE};
 use super::keeper::GRACE;
 use super::line::{Event, Switchboard};
-use super::meet::list;
 use super::signals::Requests;
 use super::start::{Keepers, Start};
 use ranks::Live;
@@ -82,6 +81,13 @@ enum Phase {
     Killed(Instant),
 }
 
+/// The end of an `mpirun` whose ranks were still there.
+#[derive(Clone, Copy, Debug)]
+struct Starter {
+    code: u8,
+    killed: bool,
+}
+
 struct World<'a> {
     launch: &'a Launch,
     voice: &'a dyn Voice,
@@ -93,6 +99,8 @@ struct World<'a> {
     phase: Phase,
     /// The first end that was told of.
     told_of: Option<usize>,
+    /// How `mpirun` ended, where it did before its ranks.
+    starter: Option<Starter>,
     /// Silence is counted from here: this process itself may have been suspended.
     floor: Instant,
 }
@@ -116,10 +124,9 @@ impl Launch {
         let mut children = self.start.begin(&Keepers { emb, program, world, contact })?;
         listen(&mut children, &to);
         let (ranks, aside) = ((0..world).map(|_| None).collect(), Vec::new());
-        let (ends, phase, told_of) = (Vec::new(), Phase::Running, None);
-        let floor = Instant::now();
-        let mut world =
-            World { launch: self, voice: &**voice, ranks, ends, aside, phase, told_of, floor };
+        let (ends, phase, told_of, starter) = (Vec::new(), Phase::Running, None, None);
+        let (launch, voice, floor) = (self, &**voice, Instant::now());
+        let mut world = World { launch, voice, ranks, ends, aside, phase, told_of, starter, floor };
         let ended = world.until_the_end(&board, &events, requests, &mut children);
         world.order(FINISH);
         // A keeper that calls only now finds that nobody is there.
@@ -139,7 +146,7 @@ impl World<'_> {
         children: &mut [Child],
     ) -> Result<Outcome, Error> {
         let begun = Instant::now();
-        let (mut last, mut noted, mut childless, mut orphaned) = (begun, false, None, false);
+        let (mut last, mut noted, mut childless) = (begun, false, None);
         while self.ends.len() < self.launch.world {
             board.answer();
             match events.recv_timeout(TICK) {
@@ -155,17 +162,7 @@ impl World<'_> {
             self.look_at_clocks(now);
             let missing = self.missing();
             if missing.is_empty() {
-                // Ranks of an `mpirun` that is gone end with a code that says nothing of it.
-                let living = matches!(self.phase, Phase::Running | Phase::Grace(_));
-                let mpirun = matches!(self.launch.start, Start::MpiRun(_));
-                if mpirun
-                    && living
-                    && !orphaned
-                    && let Some(signal) = children.iter_mut().find_map(killed)
-                {
-                    orphaned = true;
-                    self.voice.note(&format!("mpirun was killed by signal {signal}"));
-                }
+                self.look_at_starter(children, now);
                 continue;
             }
             // What was said last may still be on its way.
@@ -181,11 +178,12 @@ impl World<'_> {
             }
             if !noted && now - begun > START_NOTE {
                 noted = true;
-                self.voice.note(&format!("still waiting for {} to start", list(&missing)));
+                self.voice.note(&format!("still waiting for {} to start", self.named(&missing)));
             }
             if now - begun > START && self.phase == Phase::Running {
                 self.tell(TERMINATE);
-                let what = format!("{} did not start within {} s", list(&missing), START.as_secs());
+                let who = self.named(&missing);
+                let what = format!("{who} did not start within {} s", START.as_secs());
                 return Ok(Outcome::NotStarted(what, 1));
             }
         }
@@ -195,12 +193,17 @@ impl World<'_> {
     fn outcome(&self, requests: &Requests) -> Outcome {
         match (requests.signal(), judge(&self.ends)) {
             (0, None) => Outcome::Well,
-            (0, Some(verdict)) => {
+            (0, Some(mut verdict)) => {
+                let starter = self.starter.filter(|_| verdict.orphaned);
+                if let Some(Starter { code, .. }) = starter {
+                    verdict.code = code;
+                }
                 // What became of a host, `mpirun` may know.
-                if verdict.cause.how == How::Gone {
+                let killed = starter.is_some_and(|starter| starter.killed);
+                if verdict.cause.how == How::Gone || verdict.orphaned && !killed {
                     self.aside.iter().for_each(|line| self.voice.aside(line));
                 }
-                if self.told_of != Some(verdict.cause.rank) {
+                if self.told_of != Some(verdict.cause.rank) && !killed {
                     self.voice.note(&verdict.cause.to_string());
                 }
                 Outcome::Failed(verdict)
@@ -225,7 +228,8 @@ impl World<'_> {
             Start::MpiRun(_) => "mpirun",
             Start::Here => "their keepers",
         };
-        let what = format!("{who} ended with exit code {code} before {} started", list(missing));
+        let named = self.named(missing);
+        let what = format!("{who} ended with exit code {code} before {named} started");
         // Nothing was done, whatever it says itself.
         Outcome::NotStarted(what, u8::try_from(code.max(1)).unwrap_or(1))
     }

@@ -51,6 +51,8 @@ pub(super) struct Rank<'a, B: Backend, E, C> {
     health: Option<Health>,
     /// The step of the last evaluation, and on rank 0 its result.
     evaluated: Option<(u64, Option<EvalReport>)>,
+    /// The step of the last checkpoint.
+    saved: Option<u64>,
     /// Where `emb launch` asks in which step this rank is.
     status: Option<Status>,
 }
@@ -84,6 +86,7 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             watch,
             health: None,
             evaluated: None,
+            saved: None,
             status: Status::from_environment(),
         })
     }
@@ -267,6 +270,9 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         let (step, samples) = (self.trainer.step(), self.trainer.samples());
         let at = Position { step, samples, row: self.row, epoch: self.epoch };
         let first = self.trainer.ranks().rank() == 0;
+        if self.saved == Some(step) && self.lies_there(dir, at)? {
+            return Ok(());
+        }
         let Trainer { backend, model, .. } = &mut self.trainer;
         if first {
             let options = &self.config.options;
@@ -276,10 +282,23 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         } else {
             checkpoint::lend(backend, model, &slots)?;
         }
+        self.saved = Some(step);
         // A rank that fails right after it lent its rows leaves the checkpoint whole.
         self.trainer.ranks().barrier()?;
         self.trace.add(Lane::Phases, "save", start, Meter::default());
         Ok(())
+    }
+
+    /// Whether the weights that this rank would save lie there already; then only where in the data they
+    /// are is said anew, which has another name at the end of the data.
+    fn lies_there(&mut self, dir: &Path, at: Position) -> Result<bool> {
+        let ranks = self.trainer.ranks();
+        let mut lies = [0_u32];
+        if ranks.rank() == 0 {
+            lies[0] = u32::from(checkpoint::reposition(dir, at)?);
+        }
+        ranks.broadcast(&mut lies, 0)?;
+        Ok(lies[0] == 1)
     }
 
     fn report(

@@ -38,6 +38,38 @@ fn four_trainings_side_by_side_are_refused_with_the_remedy() {
     assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
 }
 
+#[test]
+fn what_a_launcher_says_that_makes_no_sense_is_refused_as_an_option_would_be() {
+    let garbage: [(&[(&str, &str)], &str); 5] = [
+        (&[("RANK", "x"), ("WORLD_SIZE", "4")], "RANK=x"),
+        (&[("RANK", "4"), ("WORLD_SIZE", "4")], "RANK=4"),
+        (&[("RANK", "1")], "not WORLD_SIZE"),
+        (
+            &[("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "-1"), ("SLURM_NTASKS", "4")],
+            "SLURM_PROCID=-1",
+        ),
+        (
+            &[
+                ("RANK", "1"),
+                ("WORLD_SIZE", "4"),
+                ("OMPI_COMM_WORLD_RANK", "2"),
+                ("OMPI_COMM_WORLD_SIZE", "4"),
+            ],
+            "rank 2 of 4 by Open MPI, and rank 1 of 4 by torchrun",
+        ),
+    ];
+    for (variables, says) in garbage {
+        refused(&emb(variables, &["train", "--data", "synthetic"]), &[says]);
+    }
+}
+
+#[test]
+fn the_doctor_of_many_processes_has_no_threads_for_ranks() {
+    for (_, variables) in LAUNCHERS {
+        refused(&emb(variables, &["doctor", "--world", "3"]), &["--world 3 asks for threads"]);
+    }
+}
+
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn u42_a_build_without_mpi_says_how_to_build_with_it() {

@@ -479,6 +479,38 @@ fn a_resumed_run_goes_on_in_the_middle_of_an_epoch() {
 }
 
 #[test]
+fn the_last_step_is_saved_once_and_a_run_that_is_done_says_so() {
+    let (small, one) = SMALL.split_at(SMALL.len() - 2);
+    for ranks in [one, &["--world", "2", "--threads-per-rank", "1"]] {
+        let folder = Folder::new("once");
+        let data = folder.file("f.txt", &rows(48));
+        let save = folder.path("model");
+        let run = |more: &[&str]| {
+            let flags = ["--data", &data, "--batch-size", "16", "--save", &save];
+            let output = emb(&[&["train"], small, &flags[..], ranks, more].concat());
+            assert!(output.status.success(), "{}", stderr(&output));
+            stderr(&output)
+        };
+        let text = run(&["--save-every", "1"]);
+        let saved: Vec<&str> = text.lines().filter(|line| line.contains("  saved: ")).collect();
+        assert_eq!(saved.len(), 3, "{saved:?}");
+        // It is over: what goes on reads from the beginning.
+        let output = emb(&["inspect", "--load", &save, "--json"]);
+        let manifest: serde_json::Value =
+            serde_json::from_str(stdout(&output).trim()).expect("JSON");
+        let at = ["step", "row", "epoch"].map(|name| manifest[name].as_u64());
+        assert_eq!(at, [Some(3), Some(0), Some(1)]);
+        let again = run(&["--resume"]);
+        let says = "--resume finds step 3 done, and --epochs is 1: nothing is left to train";
+        assert!(again.contains(says) && again.contains("give more --epochs"), "{again}");
+        let more = run(&["--resume", "--epochs", "2"]);
+        assert!(more.contains("--resume goes on from step 3") && !more.contains("left"), "{more}");
+        let done = run(&["--resume", "--epochs", "2"]);
+        assert!(done.contains("finds step 6 done"), "{done}");
+    }
+}
+
+#[test]
 fn skipped_lines_are_counted_wherever_lines_are_read() {
     let folder = Folder::new("skipped");
     let text = rows(40).replacen('\t', "\tx", 1);

@@ -160,6 +160,34 @@ fn a_rank_does_not_outlive_its_keeper_and_counts_as_lost() {
     run.ended(1);
     assert!(run.err.contains("is gone: the connection to its host broke"), "{}", run.err);
     program.nobody_is_left(2);
+    // What a rank says of itself lies in no folder.
+    assert_eq!(program.files(".status"), [""; 0]);
+}
+
+#[test]
+fn an_error_of_all_ranks_is_printed_once_and_the_others_are_counted() {
+    let say = "echo \"error: rank $RANK on node$RANK: day.tsv: opening: no such file\" >&2; exit 2";
+    let run = Program::new("same", say).run(5, &[]);
+    run.ended(2);
+    let printed = run.err.lines().filter(|line| line.contains("] error: rank "));
+    assert_eq!(printed.count(), 1, "{}", run.err);
+    let said = run.note("launch: ranks ");
+    assert!(said.contains(" said the same as rank "), "{said}");
+    assert!(said.ends_with(": day.tsv: opening: no such file"), "{said}");
+}
+
+#[test]
+fn a_folder_for_files_of_a_moment_that_is_none_is_said_before_anything_starts() {
+    let program = Program::new("tmpdir", "touch $FOLDER/started");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_emb"));
+    command.args(["launch", "-n", "2", "--transport", "mpi", "--program"]);
+    command.arg(program.path("program")).args(["--mpirun", "/bin/sh", "--", "train"]);
+    command.args(["--data", "synthetic"]);
+    let nowhere = program.path("nowhere");
+    let run = program.start_command_in(command, &nowhere).wait();
+    run.ended(2);
+    let says = format!("TMPDIR={}: there is no such folder", nowhere.display());
+    assert!(run.err.contains(&says) && run.err.contains("set TMPDIR to a folder"), "{}", run.err);
 }
 
 #[test]
@@ -196,6 +224,9 @@ fn u41_what_cannot_be_started_is_refused_by_flag() {
     let with = |more: &[&'static str]| [&train[..], more].concat();
     refused(&["-n", "2"], &["train", "--dta", "synthetic"], "--dta");
     refused(&["-n", "2"], &["inspect", "--load", "x"], "emb inspect is for one process");
+    refused(&["-n", "3"], &["doctor", "--world", "3"], "doctor --world 3 is of threads");
+    let calibrate = ["calibrate", "--world", "3", "--out", "x"];
+    refused(&["-n", "3"], &calibrate, "calibrate --world 3 is of threads");
     refused(&["-n", "0"], &train, "--ranks");
     refused(&["--transport", "mpi"], &train, "give -n N");
     refused(&["-n", "2"], &with(&["--world", "3"]), "train --world is 3, but 2 ranks");

@@ -79,6 +79,41 @@ fn a_checkpoint_that_was_there_before_is_not_taken_for_one_of_this_run() {
 }
 
 #[test]
+fn a_checkpoint_that_was_damaged_is_named_with_what_is_wrong_and_what_to_do() {
+    let damages = [
+        // A head that is none, and a head whose weights are cut.
+        ("manifest", "echo '{' > \"$FOLDER/model/manifest.json\"", "manifest.json: not a manifest"),
+        ("cut", "for f in \"$FOLDER\"/model/*.safetensors; do echo x > \"$f\"; done", "truncated?"),
+    ];
+    for (name, damage, says) in damages {
+        let damages = LOSES_RANK_2
+            .replace("touch \"$FOLDER/saved\"", &format!("{damage}\n touch \"$FOLDER/saved\""));
+        let program = program(&format!("damaged-{name}"), &damages);
+        let run = restarts(&program, &["--restart"], &[]);
+        run.ended(137);
+        let said =
+            run.note("launch: not starting again: the checkpoint to go on from is damaged: ");
+        let remedy = format!("remove {} to begin anew", program.path("model").display());
+        for words in [says, "start with train --resume", &remedy] {
+            assert!(said.contains(words), "{words:?} is missing: {said}");
+        }
+    }
+}
+
+#[test]
+fn weights_that_ranks_could_not_load_are_named_by_the_launcher() {
+    let fails = LOSES_RANK_2.replace(
+        "cat \"$3\"; echo \"$@\"; exit 0",
+        "for f in \"$FOLDER\"/model/*.safetensors; do printf x | dd of=\"$f\" bs=1 conv=notrunc \
+         seek=$(($(wc -c < \"$f\") - 1)) 2>/dev/null; done; exit 1",
+    );
+    let run = restarts(&program("weights", &fails), &["--restart"], &[]);
+    run.ended(1);
+    let said = run.note("launch: not starting again: the checkpoint to go on from is damaged: ");
+    assert!(said.contains("model-2.safetensors"), "{said}");
+}
+
+#[test]
 fn a_failure_that_would_come_again_is_not_tried_again() {
     for (name, code) in [("usage", 2), ("data", 1), ("panic", 101)] {
         let fails = format!("if [ $RANK = 1 ]; then exit {code}; fi; sleep 0.1; exit 75");

@@ -1,6 +1,6 @@
 //! Small programs as ranks, and what became of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,13 +47,25 @@ impl Program {
     }
 
     /// A launcher that is started by a command of its own.
-    pub(crate) fn start_command(&self, mut command: Command) -> Launched {
-        command.env("FOLDER", &self.folder);
+    pub(crate) fn start_command(&self, command: Command) -> Launched {
+        self.start_command_in(command, &self.folder)
+    }
+
+    /// The same with another folder for files of a moment.
+    pub(crate) fn start_command_in(&self, mut command: Command, moment: &Path) -> Launched {
+        command.env("FOLDER", &self.folder).env("TMPDIR", moment);
         Launched::start(command)
     }
 
     pub(crate) fn run(&self, ranks: usize, own: &[&str]) -> Run {
         self.start(ranks, own).wait()
+    }
+
+    /// Names of files of its folder that end so.
+    pub(crate) fn files(&self, end: &str) -> Vec<String> {
+        let all = std::fs::read_dir(&self.folder).expect("the folder").flatten();
+        let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(end)).collect()
     }
 
     /// The process of a rank, once it is there.

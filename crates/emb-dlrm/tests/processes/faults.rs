@@ -49,7 +49,7 @@ fn u28_a_process_that_is_killed_ends_the_job_and_the_last_checkpoint_loads() {
         let folder = Folder::new("killed");
         let saved = folder.path("saved");
         let more = ["--save", &saved, "--save-every", "5"];
-        let mut job = Job::start(&folder, &training(&folder, layout, &more), None);
+        let mut job = Job::start_speechless(&folder, &training(&folder, layout, &more));
         job.wait_for(&folder.path("saved/manifest.json"));
         let killed = Instant::now();
         job.signal(culprit, "KILL");

@@ -5,11 +5,11 @@ use crate::output::{json, out};
 use crate::progress::Told;
 use crate::text::{bytes, counted, seconds, table};
 use emb_comm::Collective;
-use emb_dlrm::Result;
 use emb_dlrm::calibrate::{Job, Over, Places, over};
 use emb_dlrm::doctor::{
     Check, Exchanged, Pairs, System, Verdict, examine, exchange, gather, usable_cores,
 };
+use emb_dlrm::{Error, Result};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -70,7 +70,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         budget: Duration::from_secs_f64(args.seconds),
         told: Told::new(),
     };
-    let done = chosen.and_then(|chosen| over(chosen, &doctor));
+    let done = match chosen {
+        // What contradicts itself on the command line is nothing that a machine lacks.
+        Err(error @ Error::Config(_)) => return Err(error),
+        chosen => chosen.and_then(|chosen| over(chosen, &doctor)),
+    };
     doctor.told.finish();
     let report = match done {
         // Another rank's process prints.

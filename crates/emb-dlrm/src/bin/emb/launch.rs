@@ -7,15 +7,15 @@ use crate::args::LaunchArgs;
 use crate::output;
 use decide::decide;
 use emb_dlrm::launch::{
-    KEEPER, LEASH, Outcome, Requests, Start, Voice, become_leashed, keep, mpirun,
+    Chorus, KEEPER, LEASH, Outcome, Requests, Start, Voice, become_leashed, keep, mpirun,
 };
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What this executable is to itself: a process on a leash, or the keeper of a rank. `None` where a
 /// person calls it.
@@ -50,6 +50,14 @@ fn this_executable() -> Result<PathBuf> {
 struct Terminal {
     /// Standard output could not be written, for example to a disk that is full.
     lost: AtomicBool,
+    /// Errors that ranks have in common.
+    chorus: Mutex<Chorus>,
+}
+
+impl Terminal {
+    fn chorus<T>(&self, of: impl FnOnce(&mut Chorus) -> T) -> T {
+        of(&mut self.chorus.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Voice for Terminal {
@@ -65,6 +73,9 @@ impl Voice for Terminal {
     }
 
     fn line(&self, rank: usize, line: &[u8]) {
+        if !self.chorus(|chorus| chorus.is_new(rank, line)) {
+            return;
+        }
         let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
         let whole = [format!("[{rank}] ").as_bytes(), line, end].concat();
         drop(io::stderr().lock().write_all(&whole));
@@ -95,7 +106,9 @@ pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
     }
     let requests = Requests::listen()?;
     loop {
-        match plan.launch.run(&requests, &voice)? {
+        let outcome = plan.launch.run(&requests, &voice);
+        terminal.chorus(Chorus::counted).iter().for_each(|line| voice.note(line));
+        match outcome? {
             Outcome::Well => return Ok(ExitCode::from(u8::from(terminal.lost.load(Relaxed)))),
             Outcome::Signal(signal) => {
                 return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
@@ -106,7 +119,7 @@ pub(crate) fn run(args: LaunchArgs) -> Result<ExitCode> {
             }
             Outcome::Failed(verdict) => {
                 if !plan.goes_on(&verdict, &*voice)? {
-                    return Ok(ExitCode::from(verdict.cause.exit_code()));
+                    return Ok(ExitCode::from(verdict.code));
                 }
             }
         }

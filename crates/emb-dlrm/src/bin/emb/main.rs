@@ -20,7 +20,7 @@ mod train;
 
 use args::{Cli, Command};
 use clap::Parser;
-use emb_dlrm::Error;
+use emb_dlrm::{Error, launch::Error as Launch};
 use std::process::ExitCode;
 
 /// Exit code for a command line or configuration that can't be honoured.
@@ -59,7 +59,15 @@ fn exit(result: Result<ExitCode, Error>) -> ExitCode {
 
 fn exit_code(error: &Error) -> u8 {
     match error {
-        Error::Config(_) | Error::Optimizer(_) | Error::NotBuilt(_) => USAGE,
+        Error::Config(_)
+        | Error::Optimizer(_)
+        | Error::NotBuilt(_)
+        | Error::Launch(
+            Launch::Variable { .. }
+            | Launch::Half { .. }
+            | Launch::Contradiction { .. }
+            | Launch::NoAddress(_),
+        ) => USAGE,
         Error::On { source, .. } => exit_code(source),
         _ => 1,
     }

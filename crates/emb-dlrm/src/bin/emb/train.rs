@@ -70,6 +70,9 @@ fn introduce(config: &Config, peers: &Peers) -> Result<()> {
 /// What becomes of a checkpoint in the folder of --save.
 fn replaced(config: &Config) -> Result<Option<String>> {
     if let Some(found) = to_resume(config)? {
+        if let Some(line) = finished(config, &found) {
+            return Ok(Some(line));
+        }
         let wire = |wire: Option<WireOptions>| wire.unwrap_or_default().to_string();
         let (then, now) = (wire(found.options.wire), wire(config.options.wire));
         let other = if then == now {
@@ -87,6 +90,21 @@ fn replaced(config: &Config) -> Result<Option<String>> {
         format!("--save will replace the checkpoint of step {} there", count(found.step))
     };
     Ok(found.map(replaces))
+}
+
+/// What is said where the training was done before.
+fn finished(config: &Config, found: &Manifest) -> Option<String> {
+    let (done, all, flag) = match config.length {
+        Length::Steps(steps) => (found.step, steps, "--steps"),
+        Length::Epochs(epochs) => (found.epoch, epochs, "--epochs"),
+    };
+    (done >= all).then(|| {
+        format!(
+            "--resume finds step {} done, and {flag} is {all}: nothing is left to train; give more \
+             {flag} to go on",
+            count(found.step)
+        )
+    })
 }
 
 /// The formats of a run that was told none.

@@ -1,12 +1,13 @@
 //! What a world knows of its ranks, and what it tells them.
 
 use super::super::Error;
-use super::super::children::ended;
+use super::super::children::{ended, killed};
 use super::super::ending::{End, How};
 use super::super::frames::{FINISH, KILL, Keeper, TERMINATE};
 use super::super::line::{Event, Silent};
+use super::super::meet::list;
 use super::super::start::Start;
-use super::{Phase, World};
+use super::{Phase, Starter, World};
 use std::io::Write;
 use std::net::TcpStream;
 use std::process::Child;
@@ -40,6 +41,38 @@ impl World<'_> {
             self.ranks[*rank].is_some() || self.ends.iter().any(|end| end.rank == *rank)
         };
         (0..self.launch.world).filter(|rank| !known(rank)).collect()
+    }
+
+    /// Ranks by name, with the hosts they are meant for where these are known: "ranks 2 and 3 on b".
+    pub(super) fn named(&self, ranks: &[usize]) -> String {
+        let hosts = match &self.launch.start {
+            Start::MpiRun(run) => run.hosts.as_ref(),
+            Start::Here => None,
+        };
+        let Some(hosts) = hosts else { return list(ranks) };
+        let of_host = ranks.chunk_by(|&a, &b| hosts.of(a) == hosts.of(b));
+        let named = of_host
+            .map(|ranks| format!("{} on {}", list(ranks), hosts.of(ranks[0]).unwrap_or("no host")));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Notices an `mpirun` that ended before its ranks. These end by themselves then, with codes that say
+    /// nothing of it, or never.
+    pub(super) fn look_at_starter(&mut self, children: &mut [Child], now: Instant) {
+        let living = matches!(self.phase, Phase::Running | Phase::Grace(_));
+        if !living || self.starter.is_some() || !matches!(self.launch.start, Start::MpiRun(_)) {
+            return;
+        }
+        let Some(code) = children.iter_mut().find_map(ended) else { return };
+        let signal = children.iter_mut().find_map(killed);
+        let code = u8::try_from(code.max(1)).unwrap_or(1);
+        self.starter = Some(Starter { code, killed: signal.is_some() });
+        if let Some(signal) = signal {
+            self.voice.note(&format!("mpirun was killed by signal {signal}"));
+        }
+        if self.phase == Phase::Running {
+            self.phase = Phase::Grace(now + self.launch.grace);
+        }
     }
 
     pub(super) fn take(&mut self, event: Event) -> Result<(), Error> {
@@ -110,7 +143,8 @@ impl World<'_> {
         let seconds = live.since.elapsed().as_secs_f64();
         let told = matches!(self.phase, Phase::Told(_) | Phase::Killed(_));
         let (step, missing) = (live.step, Vec::new());
-        self.end(End { rank, host, pid, how: How::Gone, seconds, step, missing, told });
+        let (how, orphaned) = (How::Gone, false);
+        self.end(End { rank, host, pid, how, seconds, step, missing, told, orphaned });
     }
 
     pub(super) fn has_ended(&self, rank: usize) -> bool {

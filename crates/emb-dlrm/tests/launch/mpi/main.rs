@@ -91,11 +91,14 @@ fn u28_a_stopped_process_is_named_by_the_others_and_left_out() {
     assert!(said.contains("came no further; the others gave up on it"), "{said}");
     assert!(run.note("launch: rank 1 was lost").ends_with("on 3 ranks"), "{}", run.err);
     assert!(run.err.contains("2 replicas do not divide 3 ranks: taking 1"), "{}", run.err);
-    // The others said whom they missed, in which collective.
-    for rank in ["[0] ", "[2] ", "[3] "] {
-        let error = format!("{rank}error: ");
+    // The others said whom they missed, in which collective; who said the same was counted.
+    let counted = run.err.lines().find(|line| line.contains(" said the same as rank "));
+    for rank in [0, 2, 3] {
+        let error = format!("[{rank}] error: ");
         let error = run.err.lines().find(|line| line.starts_with(&error));
-        assert!(error.is_some_and(|line| line.contains("rank 1")), "{}", run.err);
+        let said = error.is_some_and(|line| line.contains("rank 1"));
+        let same = counted.is_some_and(|line| line.contains(&rank.to_string()));
+        assert!(said || same, "{}", run.err);
     }
     let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
     assert_eq!(manifest.samples, SAMPLES);
@@ -117,9 +120,9 @@ fn a_bad_line_of_data_is_not_tried_again_and_its_exit_code_is_that_of_the_run() 
     assert_eq!(manifest.step, 10);
 }
 
-#[test]
-fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
-    let folder = Folder::new("hosts");
+/// Starts a world on two hosts, and kills what `mpirun` has on the second: alone, or with all that it
+/// started there.
+fn loses_a_helper(folder: &Folder, with_children: bool) -> support::Run {
     // What mpirun reaches other hosts by: it runs what it is told here.
     let ssh = "while [ \"${1#-}\" != \"$1\" ]; do shift; done; shift; exec sh -c \"$*\"";
     folder.program("ssh", ssh);
@@ -143,20 +146,36 @@ fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
         "--mpirun-arg",
         &ssh,
     ];
-    let run = Launched::start(&folder, &own, &["--data", "synthetic", "--save", &model]);
+    let run = Launched::start(folder, &own, &["--data", "synthetic", "--save", &model]);
     folder.wait_for(&["0", "1", "2", "3"]);
     // The second helper of mpirun, which is on the second host, and the keepers it started.
-    for pid in folder.helper_and_children(2) {
+    let all = folder.helper_and_children(2);
+    for &pid in if with_children { &all[..] } else { &all[..1] } {
         signal(pid, "KILL");
     }
     let run = run.wait();
     run.ended(0);
+    folder.nobody_is_left();
+    run
+}
+
+#[test]
+fn u28_a_helper_of_mpirun_that_is_killed_is_no_loss_of_ranks() {
+    let run = loses_a_helper(&Folder::new("helper"), false);
+    let said =
+        "launch: no rank is at fault; there is no checkpoint yet: beginning anew on all 4 ranks";
+    assert_eq!(run.note("launch: no rank"), said, "{}", run.err);
+    assert_eq!(run.out, "0 of 4\n");
+}
+
+#[test]
+fn u28_a_host_that_is_gone_is_left_out_with_its_ranks() {
+    let run = loses_a_helper(&Folder::new("hosts"), true);
     assert!(run.note("launch: rank ").contains("is gone: the connection to its host broke"));
     let said =
         "launch: ranks 2 and 3 were lost; there is no checkpoint yet: beginning anew on 2 ranks";
     assert_eq!(run.note("launch: ranks"), said, "{}", run.err);
     assert_eq!(run.out, "0 of 2\n");
-    folder.nobody_is_left();
 }
 
 #[test]
@@ -189,22 +208,59 @@ fn an_mpirun_that_does_nothing_is_named_with_its_exit_code() {
     let run = launch(&folder, "2", &["--mpirun", &folder.path("mpirun")], &[]).wait();
     run.ended(1);
     run.note("launch: mpirun ended with exit code 0 before ranks 0 and 1 started");
+    // With hosts, they are named.
+    let mpirun = folder.path("mpirun");
+    let own = ["--mpirun", &mpirun, "--hosts", "127.0.0.2,127.0.0.3"];
+    let run = launch(&folder, "2", &own, &[]).wait();
+    run.ended(1);
+    run.note(
+        "launch: mpirun ended with exit code 0 before rank 0 on 127.0.0.2, rank 1 on 127.0.0.3",
+    );
+}
+
+/// A program that leaves the number of its process, and becomes `mpirun`.
+const REAL: &str = "echo $$ > \"$EMB_TEST_FOLDER/new\"; mv \"$EMB_TEST_FOLDER/new\" \"$EMB_TEST_FOLDER/pid\"; exec mpirun \"$@\"";
+
+/// Ends an `mpirun` in the midst of training; what the launcher made of it.
+fn ends_mpirun(folder: &Folder, name: &str, own: &[&str]) -> support::Run {
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    folder.program("mpirun", REAL);
+    let mpirun = folder.path("mpirun");
+    let own = [&["--mpirun", &mpirun][..], own].concat();
+    let run = launch(folder, "2", &own, &["--save", &model, "--save-every", "20"]);
+    let waits = run.rank_after(1, 20);
+    // The training is not over before it is noticed.
+    signal(waits, "STOP");
+    let pid = std::fs::read_to_string(folder.path("pid")).expect("a process");
+    signal(pid.trim().parse().expect("a number"), name);
+    let run = run.wait();
+    folder.nobody_is_left();
+    run
 }
 
 #[test]
-fn an_mpirun_that_is_killed_is_named() {
-    let folder = Folder::new("mpirun");
-    folder.file("data", &rows(SAMPLES as usize));
-    let model = folder.path("model");
-    let real = "echo $$ > \"$EMB_TEST_FOLDER/new\"; mv \"$EMB_TEST_FOLDER/new\" \"$EMB_TEST_FOLDER/pid\"; exec mpirun \"$@\"";
-    folder.program("mpirun", real);
-    let own = ["--mpirun", &folder.path("mpirun")];
-    let run = launch(&folder, "2", &own, &["--save", &model, "--save-every", "20"]);
-    run.rank_after(0, 20);
-    let pid = std::fs::read_to_string(folder.path("pid")).expect("a process");
-    signal(pid.trim().parse().expect("a number"), "KILL");
-    // Its ranks may come to the end before they notice.
-    let run = run.wait();
+fn an_mpirun_that_is_killed_is_named_and_its_signal_is_that_of_the_run() {
+    let run = ends_mpirun(&Folder::new("mpirun"), "KILL", &[]);
+    run.ended(137);
     run.note("launch: mpirun was killed by signal 9");
-    folder.nobody_is_left();
+    assert!(!run.err.contains("not starting again"), "{}", run.err);
+}
+
+#[test]
+fn u28_a_training_whose_mpirun_was_ended_goes_on_on_all_ranks() {
+    for name in ["KILL", "TERM"] {
+        let folder = Folder::new(&format!("unharmed-{name}"));
+        let run = ends_mpirun(&folder, name, &["--restart"]);
+        run.ended(0);
+        let said = run.note("launch: no rank is at fault; going on from the checkpoint of step ");
+        assert!(said.ends_with(" on all 2 ranks"), "{said}");
+        let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
+        assert_eq!(manifest.samples, SAMPLES);
+        // Nothing is lost: the weights are those of a run that nothing happened to.
+        let (data, whole) = (folder.path("data"), folder.path("whole"));
+        let alone = ["train", "--world", "2", "--data", &data, "--save", &whole];
+        emb(&[&alone[..], SMALL].concat());
+        assert_eq!(weights(&folder.0.join("model")), weights(&folder.0.join("whole")));
+    }
 }

@@ -1,10 +1,12 @@
 //! What `emb launch` is asked to start: [`decide`].
 
 use super::this_executable;
-use crate::args::{Cli, Command, LaunchArgs, LaunchTransport, TrainArgs};
+use crate::args::{
+    CalibrateArgs, Cli, Command, DoctorArgs, LaunchArgs, LaunchTransport, TrainArgs,
+};
 use clap::Parser;
 use emb_dlrm::config::{DeviceKind, Options};
-use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, has_mpi, mpirun};
+use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, has_mpi, look_at_folder, mpirun};
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -97,7 +99,18 @@ fn train_args(command: &[String]) -> Result<Option<TrainArgs>> {
     let whole = std::iter::once("emb".to_owned()).chain(command.iter().cloned());
     match Cli::try_parse_from(whole) {
         Ok(Cli { command: Command::Train(train) }) => Ok(Some(*train)),
-        Ok(_) if ["doctor", "calibrate"].contains(&command[0].as_str()) => Ok(None),
+        Ok(Cli {
+            command:
+                Command::Doctor(DoctorArgs { world, .. })
+                | Command::Calibrate(CalibrateArgs { world, .. }),
+        }) => match world {
+            None => Ok(None),
+            Some(world) => Err(Error::Config(format!(
+                "emb {} --world {world} is of threads in one process: leave it out, the processes that \
+                 emb launch starts are the ranks",
+                command[0]
+            ))),
+        },
         Ok(_) => Err(Error::Config(format!(
             "emb launch starts train, doctor or calibrate on many ranks; emb {} is for one process",
             command[0]
@@ -151,6 +164,7 @@ fn start(
         }
         let (path, arguments) = (args.mpirun.clone(), args.mpirun_arg.clone());
         mpirun::find(path.as_deref()).map_err(usage)?;
+        look_at_folder(&arguments).map_err(usage)?;
         return Ok(Start::MpiRun(MpiRun { path, arguments, hosts }));
     }
     if hosts.is_some() {

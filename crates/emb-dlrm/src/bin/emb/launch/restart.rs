@@ -2,9 +2,9 @@
 
 use super::decide::{Plan, additions, manifest};
 use crate::output;
-use emb_dlrm::checkpoint::Manifest;
+use emb_dlrm::checkpoint::{Manifest, verify};
 use emb_dlrm::config::Options;
-use emb_dlrm::launch::{Start, Verdict, Voice, smaller};
+use emb_dlrm::launch::{Smaller, Start, Verdict, Voice, smaller};
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,14 @@ impl Plan {
     /// Prepares the next start after a failure; `false` where there is to be none.
     pub(super) fn goes_on(&mut self, verdict: &Verdict, voice: &dyn Voice) -> Result<bool> {
         let Some(left) = self.restarts else { return Ok(false) };
-        if verdict.lost.is_empty() {
+        if verdict.lost.is_empty() && !verdict.orphaned {
+            let began = verdict.cause.step > 0 || self.options.resume != Some(true);
+            if let Some(dir) = self.options.save.as_deref().filter(|_| !began)
+                && let Err(error) = verify(dir)
+            {
+                voice.note(&damaged(dir, &error));
+                return Ok(false);
+            }
             voice.note(if verdict.cause.is_of_a_peer() {
                 "not starting again: no process is known to be lost"
             } else {
@@ -26,18 +33,29 @@ impl Plan {
             return Ok(false);
         }
         let Some(dir) = self.options.save.clone() else { return Ok(false) };
-        self.restarts = Some(left - 1);
         let world = self.launch.world.saturating_sub(verdict.lost.len()).max(1);
         let found = manifest(&dir);
         let of_this_run = self.options.resume == Some(true) || found != self.before;
-        let from =
-            match (found.is_some() && of_this_run).then(|| Manifest::read(&dir)).transpose()? {
-                Some(manifest) => format!("going on from the checkpoint of step {}", manifest.step),
-                None => "there is no checkpoint yet: beginning anew".to_owned(),
-            };
+        let from = match (found.is_some() && of_this_run).then(|| Manifest::read(&dir)) {
+            Some(Ok(manifest)) => format!("going on from the checkpoint of step {}", manifest.step),
+            Some(Err(error)) => {
+                voice.note(&damaged(&dir, &error));
+                return Ok(false);
+            }
+            None => "there is no checkpoint yet: beginning anew".to_owned(),
+        };
+        self.restarts = Some(left - 1);
         let ranks = if world == 1 { "rank" } else { "ranks" };
-        voice.note(&format!("{}; {from} on {world} {ranks}", lost(verdict)));
-        let less = smaller(&self.options, world);
+        let all = if verdict.orphaned { "all " } else { "" };
+        voice.note(&format!("{}; {from} on {all}{world} {ranks}", lost(verdict)));
+        let less = if verdict.orphaned {
+            // The same ranks, however many --world or none had said.
+            let ranks = u32::try_from(world).ok().filter(|&ranks| ranks > 1);
+            let options = Options { world: ranks, ..self.options.clone() };
+            Smaller { options, notes: Vec::new() }
+        } else {
+            smaller(&self.options, world)
+        };
         for line in &less.notes {
             voice.note(line);
         }
@@ -73,8 +91,21 @@ impl Plan {
     }
 }
 
+/// Which checkpoint is damaged, how, and what a person can do. There is no older one to go on from: a
+/// checkpoint that is complete takes the place of the one before.
+fn damaged(dir: &Path, error: &Error) -> String {
+    format!(
+        "not starting again: the checkpoint to go on from is damaged: {error}; put a copy of it in \
+         {dir}, if there is one, and start with train --resume, or remove {dir} to begin anew",
+        dir = dir.display()
+    )
+}
+
 /// "rank 2 was lost in step 37".
 fn lost(verdict: &Verdict) -> String {
+    if verdict.orphaned {
+        return "no rank is at fault".to_owned();
+    }
     let names: Vec<String> = verdict.lost.iter().map(ToString::to_string).collect();
     let who = match &names[..] {
         [one] => format!("rank {one} was"),
