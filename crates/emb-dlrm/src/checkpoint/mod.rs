@@ -17,6 +17,7 @@ mod manifest;
 mod read;
 #[cfg(feature = "data")]
 mod resume;
+mod unfinished;
 mod verify;
 mod write;
 

@@ -2,7 +2,7 @@
 
 use crate::launch::{Name, Place, Point, environment, meet, meeting_name};
 use crate::{Error, Result};
-use emb_comm::UniqueId;
+use emb_comm::{Collective, Nccl, NcclOptions, UniqueId};
 use std::time::Duration;
 
 /// This process among those of its launcher, before they meet by NCCL.
@@ -42,6 +42,18 @@ impl Met {
         }
         let local_rank = hosts[..rank].iter().filter(|&host| *host == hosts[rank]).count();
         Ok(Self { rank, local_rank, hosts, id })
+    }
+
+    /// Tells the others that this one gives up: they wait for it to join, so it joins and says so.
+    /// Where it can't, they find out by waiting.
+    pub(super) fn give_up(&self, reason: &str, timeout: Duration) {
+        let Ok(count) = emb_cuda::Device::count() else { return };
+        let Ok(device) = emb_cuda::Device::open(self.local_rank % count.max(1)) else { return };
+        let options = NcclOptions::default().with_timeout(timeout);
+        let (id, world) = (UniqueId::from_bytes(self.id), self.hosts.len());
+        if let Ok(ranks) = Nccl::from_id(&device, id, self.rank, world, &options) {
+            ranks.abort(reason);
+        }
     }
 
     /// This rank.

@@ -5,6 +5,7 @@ use super::nccl::Met;
 use crate::config::{Config, Options, TransportKind, timeout};
 use crate::launch::Place;
 use crate::{Error, Result};
+use std::time::Duration;
 
 /// The other processes of a run, where each rank is a process of its own.
 ///
@@ -25,6 +26,8 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub struct Peers {
     pub(super) link: Link,
+    /// How long they wait for each other.
+    wait: Duration,
     /// What a person should know of them.
     notes: Vec<String>,
 }
@@ -108,7 +111,8 @@ impl Peers {
     }
 
     fn by(link: Link, options: &mut Options) -> Result<Self> {
-        let mut peers = Self { link, notes: Vec::new() };
+        let wait = timeout(options)?;
+        let mut peers = Self { link, wait, notes: Vec::new() };
         let placed = peers.place(options);
         peers.tell(placed)?;
         Ok(peers)
@@ -170,8 +174,12 @@ impl Peers {
     /// # Errors
     /// The given one.
     pub fn tell<T>(&self, done: Result<T>) -> Result<T> {
-        if let (Link::Mpi(joined), Err(error)) = (&self.link, &done) {
-            joined.abort(&error.to_string());
+        if let Err(error) = &done {
+            match &self.link {
+                Link::None => {}
+                Link::Mpi(joined) => joined.abort(&error.to_string()),
+                Link::Nccl(met) => met.give_up(&error.to_string(), self.wait),
+            }
         }
         done
     }

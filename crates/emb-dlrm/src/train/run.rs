@@ -1,6 +1,7 @@
 //! A whole run from a configuration: [`train`].
 
 use super::agree::agree;
+use super::compare::Reads;
 use super::gather::{gather, most};
 use super::health::Watch;
 use super::observer::Observer;
@@ -227,6 +228,7 @@ impl Training<'_> {
             let trace = trace(config, begin);
             let mut all = Traced::new(all, trace.clone());
             let mut trainer = build_rank(&mut all, backend, config, ranks)?;
+            *trainer.reads() = Reads::among(&hosts);
             let watch = Watch::new(config, ranks, &mut trainer)?;
             let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
             let exchange = most(&mut all, report.exchange)?;
