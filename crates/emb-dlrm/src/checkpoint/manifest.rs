@@ -112,7 +112,16 @@ impl Manifest {
             return Err(Error::checkpoint(&path, what));
         }
         let file = manifest.path(dir);
-        let bytes = std::fs::metadata(&file).map_err(Error::io("opening", &file))?.len();
+        let found = std::fs::metadata(&file).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::checkpoint(&file, "is gone, but manifest.json beside it names it")
+            }
+            _ => Error::io("opening", &file)(source),
+        })?;
+        if !found.is_file() {
+            return Err(Error::checkpoint(&file, "is a folder, not a file of tensors"));
+        }
+        let bytes = found.len();
         if bytes != manifest.bytes {
             let what = format!("{bytes} bytes, but {} were written: truncated?", manifest.bytes);
             return Err(Error::checkpoint(&file, what));

@@ -57,10 +57,15 @@ pub(super) fn no_room(error: Error, dir: &Path, needed: u64) -> Error {
             ) =>
         {
             let free = free(dir).map_or(String::new(), |free| format!(", {free} are free"));
+            let remedy = match source.kind() {
+                ErrorKind::FileTooLarge => "allow longer files (ulimit -f unlimited)",
+                ErrorKind::QuotaExceeded => "make room within your quota",
+                _ => "make room",
+            };
             let dir = dir.display();
             let room = format!(
                 "the new checkpoint takes {needed} bytes in {dir}{free}; the one before it, if any, is \
-                 whole: make room, or give --save a folder on another disk"
+                 whole: {remedy}, or give --save a folder on another disk"
             );
             Error::NoRoom { action, path, source, room }
         }

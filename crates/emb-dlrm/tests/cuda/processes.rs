@@ -6,6 +6,7 @@ use emb_dlrm::checkpoint::Manifest;
 use emb_dlrm::config::{Options, TransportKind};
 use emb_dlrm::train::{Peers, Report, Silent, train_among};
 use emb_dlrm::{Error, Result};
+use std::time::{Duration, Instant};
 
 /// What rank `rank` of as many as there are hosts does in its process.
 fn process(rank: usize, hosts: &[&str], id: UniqueId, mut options: Options) -> Result<Report> {
@@ -65,5 +66,49 @@ fn processes_over_nccl_that_were_started_otherwise_are_named() {
     for report in reports {
         let error = report.expect_err("other seeds").to_string();
         assert_eq!(error, "rank 0 was started with --seed 1, rank 1 with 2");
+    }
+}
+
+/// Rank 1 of two is started with these options, rank 0 with those: both name rank 1's `words`.
+fn told(base: &Options, other: &Options, words: &[&str]) {
+    let began = Instant::now();
+    let reports = processes(&["a", "a"], |rank| if rank == 1 { other } else { base }.clone());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    for (rank, report) in reports.into_iter().enumerate() {
+        let error = report.expect_err("rank 1 fails").to_string();
+        assert!(rank == 1 || error.contains("rank 1 gave up"), "{error}");
+        for word in words {
+            assert!(error.contains(word), "rank {rank}: {word:?} is missing from: {error}");
+        }
+    }
+}
+
+#[test]
+fn u40_what_a_process_over_nccl_cannot_read_is_told_to_the_others() {
+    let Some(data) = criteo("train").filter(|_| devices(2)) else { return };
+    let folder = Folder::new();
+    for replicas in [1, 2] {
+        let base = Options { steps: Some(9), ..options(&data) };
+        let base = on_gpus(&over(&base, 2, replicas), Some(TransportKind::Nccl));
+        let none = folder.path("none.tsv");
+        told(&base, &Options { data: vec![none], ..base.clone() }, &["none.tsv: No such file"]);
+        let plan = Some(folder.path("none.json").display().to_string());
+        told(&base, &Options { plan, ..base.clone() }, &["none.json", "does not exist"]);
+        let load = Some(folder.path("nowhere"));
+        told(&base, &Options { load, ..base.clone() }, &["nowhere: no manifest.json here"]);
+        // A line in the third batch.
+        let text = std::fs::read_to_string(&data).expect("click logs");
+        let mut lines: Vec<&str> = text.lines().take(400).collect();
+        let good = folder.file("good.tsv", &(lines.join("\n") + "\n"));
+        // As many bytes: files of other lengths are told apart before.
+        let line = format!("{:width$}", "no row", width = lines[150].len());
+        lines[150] = &line;
+        let bad = folder.file("bad.tsv", &(lines.join("\n") + "\n"));
+        let good = Options { data: vec![good], ..base.clone() };
+        told(
+            &good,
+            &Options { data: vec![bad], ..base },
+            &["bad.tsv, line 151", "rank 0 can read"],
+        );
     }
 }

@@ -85,6 +85,26 @@ fn u28_a_process_that_is_stopped_is_named_by_all_others_and_the_last_checkpoint_
     }
 }
 
+#[test]
+fn u28_a_process_that_is_stopped_for_less_than_the_timeout_goes_on() {
+    for (sets, layout) in LAYOUTS {
+        let folder = Folder::new("paused");
+        let saved = folder.path("saved");
+        let mut words = training(&folder, layout, &["--save", &saved, "--save-every", "5"]);
+        set(&mut words, "--epochs", "20");
+        let mut job = Job::start(&folder, &words, None);
+        job.wait_for(&folder.path("saved/manifest.json"));
+        let stopped = Instant::now();
+        job.signal(CULPRIT, "STOP");
+        std::thread::sleep(TIMEOUT / 2);
+        job.signal(CULPRIT, "CONT");
+        let ended = job.end(job::soon(Duration::from_secs(20)));
+        assert!(ended.succeeded, "{ended}");
+        folder.loads("saved");
+        job::row(sets, "SIGSTOP, SIGCONT", CULPRIT, stopped.elapsed(), "goes on");
+    }
+}
+
 /// Ranks of which the one at fault is started with other words, or data, than the others.
 fn started_otherwise(fault: &str, change: impl Fn(&Folder, &mut Vec<String>), texts: &[&str]) {
     otherwise(fault, |folder, layout| training(folder, layout, &[]), change, texts);
@@ -224,11 +244,36 @@ fn a_disk_that_is_full_for_rank_0_is_told_to_all() {
         let errors = ended.errors();
         for rank in 0..4 {
             let error = errors.get(&rank).unwrap_or_else(|| panic!("{rank} is silent: {ended}"));
-            for text in ["model-5.safetensors.partial", "No space left on device", "65536 are free"] {
+            for text in ["model-5.safetensors.partial", "No space left on device", "65536 are free"]
+            {
                 assert!(error.contains(text), "rank {rank}: {error:?} does not say {text:?}");
             }
             assert!(rank == 0 || error.contains("rank 0"), "rank {rank}: {error}");
         }
         job::row(sets, "disk full for rank 0", 0, after, &errors[&1]);
+    }
+}
+
+#[test]
+fn u40_files_that_may_be_no_longer_for_rank_0_are_told_to_all_with_the_remedy() {
+    for (sets, layout) in LAYOUTS {
+        let folder = Folder::new("limit");
+        let saved = folder.path("saved");
+        let words = training(&folder, layout, &["--save", &saved, "--save-every", "5"]);
+        let began = Instant::now();
+        // 16 KiB, and an error in the place of the signal.
+        let job = Job::start_after(&folder, "trap '' XFSZ; ulimit -f 32;", &words);
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
+        let after = began.elapsed();
+        assert!(!ended.succeeded, "{ended}");
+        let errors = ended.errors();
+        for rank in 0..4 {
+            let error = errors.get(&rank).unwrap_or_else(|| panic!("{rank} is silent: {ended}"));
+            for text in ["model-5.safetensors.partial", "File too large", "ulimit -f unlimited"] {
+                assert!(error.contains(text), "rank {rank}: {error:?} does not say {text:?}");
+            }
+        }
+        assert_eq!(files(&saved), [""; 0]);
+        job::row(sets, "file size limit", 0, after, &errors[&1]);
     }
 }

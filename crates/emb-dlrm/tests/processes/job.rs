@@ -129,6 +129,20 @@ impl Job {
         words: &[String],
         other: Option<(usize, &[String])>,
     ) -> Self {
+        Self::begin(folder, "", words, other)
+    }
+
+    /// Starts four processes that do something of a shell's before they are the program.
+    pub(crate) fn start_after(folder: &Folder, before: &str, words: &[String]) -> Self {
+        Self::begin(folder, before, words, None)
+    }
+
+    fn begin(
+        folder: &Folder,
+        before: &str,
+        words: &[String],
+        other: Option<(usize, &[String])>,
+    ) -> Self {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // Measured while nothing else of this runs.
         soon(Duration::ZERO);
@@ -140,7 +154,7 @@ impl Job {
         let mut command = mpirun();
         // Each tells which process it is, and becomes the program.
         let tells = folder.path("process-$OMPI_COMM_WORLD_RANK");
-        let script = format!("echo $$ >{tells}; exec \"$@\"");
+        let script = format!("echo $$ >{tells}; {before} exec \"$@\"");
         for (index, (processes, words)) in parts.into_iter().enumerate() {
             command.args((index > 0).then_some(":")).args(["-n", &processes.to_string()]);
             command.args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_emb")]).args(words);

@@ -170,8 +170,7 @@ impl Feed {
         let read = self.read(after);
         let seen = self.seen.unwrap_or(0);
         let (own, read) = (&self.own, &*self.ahead.insert(read));
-        let share =
-            |at: usize, rows, trouble| Share { batch: &own[at], rows, seen, trouble };
+        let share = |at: usize, rows, trouble| Share { batch: &own[at], rows, seen, trouble };
         let following = read.as_ref().ok().and_then(|read| read.rows);
         let following = following.map(|rows| share(after, rows, None));
         Ok(Some((share(self.at, rows, read.as_ref().err()), following)))
