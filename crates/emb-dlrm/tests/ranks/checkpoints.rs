@@ -170,10 +170,15 @@ fn a_checkpoint_that_is_not_what_was_saved_is_refused_by_file_and_reason() {
     refused(&["model-1.safetensors: is gone, but manifest.json beside it names it"]);
     std::fs::create_dir(&file).expect("a folder");
     refused(&["model-1.safetensors: is a folder"]);
-    // A folder that may not be looked into is not one without a checkpoint.
+    // A folder that can't be looked into is not one without a checkpoint.
     std::fs::remove_dir_all(&dir).expect("a folder");
     std::fs::write(&dir, "in the way").expect("a file");
-    refused(&["saved/manifest.json: opening: Not a directory"]);
+    let config = Config::resolve(resumes).expect("consistent");
+    let error = checkpoint::to_resume(&config).expect_err("no folder").to_string();
+    assert!(
+        error.ends_with("saved/manifest.json: opening: Not a directory (os error 20)"),
+        "{error}"
+    );
 }
 
 /// Loads `from` over ranks and saves it to `to`, without a step.
