@@ -131,7 +131,7 @@ fn poisoned(dir: &Path, tensor: &str, at: usize, value: f32) {
         .map(|at| head + header[tensor]["data_offsets"][at].as_u64().expect("an offset") as usize);
     bytes[begin + 4 * at..][..4].copy_from_slice(&value.to_le_bytes());
     let hash = Sha256::digest(&bytes[begin..end]);
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hash.iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"));
     let records = manifest["tensors"].as_array_mut().expect("records");
     let record = records.iter_mut().find(|record| record["name"] == tensor);
     record.expect("a record")["sha256"] = hash.into();
