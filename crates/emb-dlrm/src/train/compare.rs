@@ -28,7 +28,7 @@ pub(super) fn are_equal(world: usize, sum: f64, squares: f64) -> bool {
 /// What a rank knows of data that every rank reads for itself.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
-    /// The host of every rank; empty where nobody compares.
+    /// The host of every rank; empty where ranks are no processes.
     hosts: Vec<String>,
     /// What tells all that was read from other data; 0 where nobody compares.
     pub(super) seen: u64,
@@ -43,6 +43,12 @@ impl Reads {
     #[cfg(feature = "data")]
     pub(super) fn among(hosts: &[String]) -> Self {
         Self { hosts: hosts.to_vec(), ..Self::default() }
+    }
+
+    /// Whether each rank is a process.
+    #[cfg(feature = "data")]
+    pub(super) fn of_processes(&self) -> bool {
+        !self.hosts.is_empty()
     }
 
     /// The first `rows` samples, all together, are told from others by `seen`; what follows is in

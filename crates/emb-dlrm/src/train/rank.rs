@@ -88,8 +88,19 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         })
     }
 
-    /// Trains, saves, evaluates.
-    pub(super) fn run(mut self, mut feeds: Feeds) -> Result<Report> {
+    /// Trains, saves, evaluates. Other processes know why that failed before this one's ends of their
+    /// sets are dropped, which would say only that it left.
+    pub(super) fn run(mut self, feeds: Feeds) -> Result<Report> {
+        let done = self.go(feeds);
+        if let Err(error) = &done
+            && self.trainer.reads().of_processes()
+        {
+            self.trainer.ranks().abort(&error.to_string());
+        }
+        done
+    }
+
+    fn go(&mut self, mut feeds: Feeds) -> Result<Report> {
         let skipped_rows = self.train(&mut feeds)?;
         self.sync()?;
         let last = match &mut feeds.eval {

@@ -221,7 +221,8 @@ impl Training<'_> {
             let (feeds, observer) = taken.ok_or_else(no_data)?;
             let mut begin = begin;
             if here.is_some() {
-                agree(&mut all, config, &hosts)?;
+                agree(&mut all, config, &hosts)
+                    .inspect_err(|error| all.abort(&error.to_string()))?;
                 // Clocks of processes have nothing in common but this moment.
                 begin = Instant::now();
             }

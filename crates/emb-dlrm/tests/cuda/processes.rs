@@ -93,21 +93,5 @@ fn u40_what_a_process_over_nccl_cannot_read_is_told_to_the_others() {
         let none = folder.path("none.tsv");
         told(&base, &Options { data: vec![none], ..base.clone() }, &["none.tsv: No such file"]);
         told(&base, &Options { batch_size: Some(0), ..base.clone() }, &["batch-size"]);
-        let load = Some(folder.path("nowhere"));
-        told(&base, &Options { load, ..base.clone() }, &["nowhere: no manifest.json here"]);
-        // A line in the third batch.
-        let text = std::fs::read_to_string(&data).expect("click logs");
-        let mut lines: Vec<&str> = text.lines().take(400).collect();
-        let good = folder.file("good.tsv", &(lines.join("\n") + "\n"));
-        // As many bytes: files of other lengths are told apart before.
-        let line = format!("{:width$}", "no row", width = lines[150].len());
-        lines[150] = &line;
-        let bad = folder.file("bad.tsv", &(lines.join("\n") + "\n"));
-        let good = Options { data: vec![good], ..base.clone() };
-        told(
-            &good,
-            &Options { data: vec![bad], ..base },
-            &["bad.tsv, line 151", "rank 0 can read"],
-        );
     }
 }
