@@ -20,6 +20,14 @@ pub enum Error {
         /// What failed.
         source: Box<Error>,
     },
+    /// Data that this rank can't read, while others can.
+    #[error("{what}; {others} can read on: compare the files, for example with sha256sum")]
+    OnlyHere {
+        /// When, and what can't be read: file, line and column.
+        what: String,
+        /// The ranks that can.
+        others: String,
+    },
     /// A kernel refused its input or ran out of memory.
     #[error(transparent)]
     Kernel(#[from] emb_kernels::Error),
@@ -75,6 +83,18 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong.
         what: String,
+    },
+    /// A disk that is too full for a checkpoint.
+    #[error("{path}: {action}: {source}: {room}", path = path.display())]
+    NoRoom {
+        /// What was tried.
+        action: &'static str,
+        /// The file, which is gone again.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+        /// How much room is needed, how much there is, and what to do.
+        room: String,
     },
     /// A file operation failed.
     #[error("{path}: {action}: {source}", path = path.display())]

@@ -70,7 +70,7 @@ pub(super) fn u27_random_counts_half_of_them_zero<C: Collective>(comm: &mut C) -
     Ok(())
 }
 
-pub(super) fn counts_are_exchanged_in_64_bits<C: Collective>(comm: &mut C) -> Result<()> {
+pub(super) fn u25_counts_are_exchanged_in_64_bits<C: Collective>(comm: &mut C) -> Result<()> {
     let (me, world) = (comm.rank(), comm.world());
     for each in [1, 3] {
         let count = |from: usize, to: usize, k: usize| usize::MAX - (from * 1000 + to * 10 + k);

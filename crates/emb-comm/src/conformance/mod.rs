@@ -85,7 +85,7 @@ pub fn checks<C: Collective>() -> Vec<Check<C>> {
         exchanges::all_to_all_moves_every_element_once,
         exchanges::u27_silent_ranks_and_zero_matrices,
         exchanges::u27_random_counts_half_of_them_zero,
-        exchanges::counts_are_exchanged_in_64_bits,
+        exchanges::u25_counts_are_exchanged_in_64_bits,
         exchanges::all_gather_orders_by_rank,
         exchanges::broadcast_from_every_root,
         exchanges::every_element_type_travels,

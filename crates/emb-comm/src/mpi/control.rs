@@ -7,7 +7,7 @@
 use super::calls::{self, Comm, Request};
 use crate::header::{BEFORE_TEXT, put, told};
 use crate::local::world::World;
-use crate::{Host, Operation, Result};
+use crate::{Failure, Host, Operation, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -114,12 +114,15 @@ impl Control {
     /// Tells all processes of the failure, if there is one that they are not told of yet.
     pub(super) fn tell(&self) {
         let Some(failure) = self.world.failure() else { return };
-        if self.told.swap(true, Ordering::AcqRel) {
-            return;
+        if !self.told.swap(true, Ordering::AcqRel) {
+            self.pass_on(&failure);
         }
+    }
+
+    fn pass_on(&self, failure: &Failure) {
         let mut words = [0; WORDS];
         words[0] = kind::FAILED;
-        let long = put(&failure, &mut words[HEAD..]);
+        let long = put(failure, &mut words[HEAD..]);
         self.to_others(&mut words[..HEAD + long]);
     }
 
@@ -255,7 +258,11 @@ impl Control {
         /// How far ahead of the others the rank that failed goes. Launchers look for ended
         /// processes as they end: a few milliseconds are enough, more ranks than cores take longer.
         const AHEAD: Duration = Duration::from_millis(100);
-        self.tell();
+        // Also of what others are said to know: messages of two processes may overtake each other,
+        // and then those that hear of this end first would take it for the cause.
+        if let Some(failure) = self.world.failure() {
+            self.pass_on(&failure);
+        }
         self.to_others(&mut [kind::ENDS, 0, self.world.step(self.me)]);
         let mut failed_since = None;
         let mut pause = Duration::from_micros(20);

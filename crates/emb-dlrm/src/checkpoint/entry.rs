@@ -40,6 +40,10 @@ impl Entry {
     pub(super) fn elements(&self) -> usize {
         self.shape.iter().product()
     }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.elements() * self.dtype.bitsize() / 8
+    }
 }
 
 /// All tensors of a model whose replicas are equal; 32-bit ones come first so that every tensor is aligned.

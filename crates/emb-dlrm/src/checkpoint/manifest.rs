@@ -1,5 +1,6 @@
 //! `manifest.json`: which file is the checkpoint, and what must be in it.
 
+use super::unfinished::Unfinished;
 use crate::config::Options;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -111,7 +112,16 @@ impl Manifest {
             return Err(Error::checkpoint(&path, what));
         }
         let file = manifest.path(dir);
-        let bytes = std::fs::metadata(&file).map_err(Error::io("opening", &file))?.len();
+        let found = std::fs::metadata(&file).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::checkpoint(&file, "is gone, but manifest.json beside it names it")
+            }
+            _ => Error::io("opening", &file)(source),
+        })?;
+        if !found.is_file() {
+            return Err(Error::checkpoint(&file, "is a folder, not a file of tensors"));
+        }
+        let bytes = found.len();
         if bytes != manifest.bytes {
             let what = format!("{bytes} bytes, but {} were written: truncated?", manifest.bytes);
             return Err(Error::checkpoint(&file, what));
@@ -157,19 +167,22 @@ impl Manifest {
         dir.join(&self.file)
     }
 
-    /// Makes this the checkpoint of `dir` in one rename, then removes files no longer named.
+    /// Makes this the checkpoint of `dir` in one rename.
     pub(super) fn publish(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| Error::checkpoint(dir, format!("manifest: {error}")))?;
-        let temporary = dir.join("manifest.json.partial");
-        let mut file =
-            std::fs::File::create(&temporary).map_err(Error::io("creating", &temporary))?;
-        file.write_all(&text).map_err(Error::io("writing", &temporary))?;
-        file.sync_all().map_err(Error::io("flushing", &temporary))?;
-        std::fs::rename(&temporary, dir.join("manifest.json"))
-            .map_err(Error::io("renaming", &temporary))?;
+        let (mut temporary, mut file) = Unfinished::create(dir.join("manifest.json.partial"))?;
+        file.write_all(&text).map_err(Error::io("writing", temporary.path()))?;
+        file.sync_all().map_err(Error::io("flushing", temporary.path()))?;
+        temporary.rename(dir.join("manifest.json"))?;
+        temporary.done();
+        Ok(())
+    }
+
+    /// Makes [`publish`](Self::publish) durable, then removes files no longer named.
+    pub(super) fn settle(&self, dir: &Path) -> Result<()> {
         sync_folder(dir)?;
-        remove_stale(dir, &self.file)
+        remove(dir, |name| name != self.file)
     }
 }
 
@@ -179,12 +192,18 @@ pub(super) fn sync_folder(dir: &Path) -> Result<()> {
     folder.sync_all().map_err(Error::io("flushing", dir))
 }
 
-/// Removes this program's earlier or half-written tensor files; other files are left alone.
-fn remove_stale(dir: &Path, keep: &str) -> Result<()> {
+/// Removes half-written tensor files. Nobody else may be writing here.
+pub(super) fn remove_partial(dir: &Path) -> Result<()> {
+    remove(dir, |name| name.ends_with(".partial"))
+}
+
+/// Removes those of this program's tensor files, finished or not, that are in the `way`; other files
+/// are left alone.
+fn remove(dir: &Path, way: impl Fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(Error::io("listing", dir))? {
         let path = entry.map_err(Error::io("listing", dir))?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if is_ours(name) && name != keep {
+        if is_ours(name) && way(name) {
             std::fs::remove_file(&path).map_err(Error::io("removing", &path))?;
         }
     }

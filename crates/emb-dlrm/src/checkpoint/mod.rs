@@ -19,6 +19,7 @@ mod moved;
 mod read;
 #[cfg(feature = "data")]
 mod resume;
+mod unfinished;
 mod verify;
 mod write;
 

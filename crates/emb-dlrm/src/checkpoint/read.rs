@@ -32,7 +32,8 @@ pub struct LoadReport {
 ///
 /// # Errors
 /// Nothing is changed when a tensor is missing, unexpected or of another shape or type (all of
-/// them are named); a checksum that differs names the file and the tensor.
+/// them are named); a checksum that differs, or a value that is not finite, names the file and the
+/// tensor.
 pub fn load<B: Backend, E: Embeddings<B>>(
     dir: &Path,
     backend: &mut B,
@@ -238,6 +239,8 @@ struct Tensor {
     end: u64,
     hash: Sha256,
     raw: Vec<u8>,
+    /// The first element that is not finite, and what it is.
+    bad: Option<(usize, f32)>,
 }
 
 impl Tensor {
@@ -252,6 +255,7 @@ impl Tensor {
             end,
             hash: Sha256::new(),
             raw: Vec::new(),
+            bad: None,
         }
     }
 
@@ -261,9 +265,12 @@ impl Tensor {
         let read = reader.file.seek(SeekFrom::Start(self.at));
         read.and_then(|_| reader.file.read_exact(&mut self.raw))
             .map_err(Error::io("reading", &reader.path))?;
+        let first = (self.at - self.begin) as usize * 8 / self.dtype.bitsize();
         self.at += bytes as u64;
         self.hash.update(&self.raw);
         decode(self.dtype, &self.raw, values);
+        let bad = || values.iter().position(|value| !value.is_finite());
+        self.bad = self.bad.or_else(|| bad().map(|at| (first + at, values[at])));
         Ok(())
     }
 
@@ -271,7 +278,17 @@ impl Tensor {
         let found = hex(&self.hash.finalize());
         let record = manifest.tensors.iter().find(|record| record.name == self.name);
         match record {
-            Some(record) if record.sha256 == found => Ok(()),
+            Some(record) if record.sha256 == found => match self.bad {
+                None => Ok(()),
+                Some((at, value)) => {
+                    let what = format!(
+                        "tensor {} has {value} at element {at}: this program writes no such \
+                         checkpoint",
+                        self.name
+                    );
+                    Err(Error::checkpoint(&reader.path, what))
+                }
+            },
             Some(record) => {
                 let what = format!(
                     "tensor {}: sha256 {found}, but {} was written: the file is damaged",

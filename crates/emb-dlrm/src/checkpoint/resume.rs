@@ -16,7 +16,9 @@ use std::path::Path;
 /// them, by name, with both values.
 pub fn to_resume(config: &Config) -> Result<Option<Manifest>> {
     let Some(dir) = config.resume.as_deref() else { return Ok(None) };
-    if !dir.join("manifest.json").exists() {
+    let manifest = dir.join("manifest.json");
+    // One that may not be looked at is not one that isn't there.
+    if !manifest.try_exists().map_err(Error::io("opening", &manifest))? {
         return Ok(None);
     }
     let manifest = Manifest::read(dir)?;

@@ -2,7 +2,8 @@
 
 use super::CHUNK;
 use super::entry::{Entry, Place, entries};
-use super::manifest::{Manifest, Position, TensorRecord, sync_folder};
+use super::manifest::{Manifest, Position, TensorRecord, remove_partial, sync_folder};
+use super::unfinished::{Unfinished, no_room};
 use crate::model::Dlrm;
 use crate::{Embeddings, Error, Result, config::Options};
 use emb_kernels::{Backend, Dtype};
@@ -17,7 +18,7 @@ use std::path::Path;
 const WRITER: usize = 1 << 20;
 
 /// Saves a model to `dir`, which is created; an earlier checkpoint there is replaced only once the
-/// new one is complete. `dense_slots` are the names of the dense optimizer's slots.
+/// new one is complete. Where that fails, nothing of the new one is left. `dense_slots` are the names of the dense optimizer's slots.
 ///
 /// With tables over ranks it is rank 0 that saves, while the others call [`lend`] with the same
 /// slots; replicas have to be equal before.
@@ -35,28 +36,27 @@ pub fn save<B: Backend, E: Embeddings<B>>(
 ) -> Result<Manifest> {
     std::fs::create_dir_all(dir).map_err(Error::io("creating", dir))?;
     let _turn = lock(dir)?;
+    // What a killed run left here takes room.
+    remove_partial(dir)?;
     let entries = entries(model, dense_slots);
     let header = header(dir, &entries, at)?;
     let name = free_name(dir, at.step);
-    let partial = dir.join(format!("{name}.partial"));
-    let file = File::create(&partial).map_err(Error::io("creating", &partial))?;
-    let mut writer =
-        Writer { out: BufWriter::with_capacity(WRITER, file), path: &partial, bytes: 0 };
-    let written = write_all(&mut writer, &header, &entries, backend, model);
-    let records = match written {
-        Ok(records) => records,
-        Err(error) => {
-            // The old checkpoint stands; what is left of this one must not look like another.
-            drop(std::fs::remove_file(&partial));
-            return Err(error);
-        }
+    let write = || {
+        let (mut file, out) = Unfinished::create(dir.join(format!("{name}.partial")))?;
+        let out = BufWriter::with_capacity(WRITER, out);
+        let mut writer = Writer { out, path: file.path(), bytes: 0 };
+        let records = write_all(&mut writer, &header, &entries, backend, model)?;
+        let bytes = writer.finish()?;
+        file.rename(dir.join(&name))?;
+        sync_folder(dir)?;
+        let manifest = Manifest::new(at, options.clone(), name, bytes, records);
+        manifest.publish(dir)?;
+        file.done();
+        Ok(manifest)
     };
-    let bytes = writer.finish()?;
-    let path = dir.join(&name);
-    std::fs::rename(&partial, &path).map_err(Error::io("renaming", &partial))?;
-    sync_folder(dir)?;
-    let manifest = Manifest::new(at, options.clone(), name, bytes, records);
-    manifest.publish(dir)?;
+    let needed = header.len() + entries.iter().map(Entry::bytes).sum::<usize>();
+    let manifest = write().map_err(|error| no_room(error, dir, needed as u64))?;
+    manifest.settle(dir)?;
     Ok(manifest)
 }
 
@@ -124,7 +124,7 @@ fn free_name(dir: &Path, step: u64) -> String {
 fn header(dir: &Path, entries: &[Entry], at: Position) -> Result<Vec<u8>> {
     let mut start = 0;
     let tensors = entries.iter().map(|entry| {
-        let end = start + entry.elements() * entry.dtype.bitsize() / 8;
+        let end = start + entry.bytes();
         let info = TensorInfo {
             dtype: entry.dtype,
             shape: entry.shape.clone(),

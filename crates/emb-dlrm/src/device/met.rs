@@ -2,7 +2,7 @@
 
 use crate::launch::{Name, Place, Point, environment, meet, meeting_name};
 use crate::{Error, Result};
-use emb_comm::{NcclControl, UniqueId};
+use emb_comm::{Collective, Nccl, NcclControl, NcclOptions, UniqueId};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -54,10 +54,18 @@ impl Met {
         Ok(Self { rank, local_rank, hosts, id, control })
     }
 
-    /// Tells the others that this process gives up, if there is a way.
-    pub(super) fn abort(&self, reason: &str) {
+    /// Tells the others that this one gives up. Without connections to them it joins and says so,
+    /// for they wait for it to join; where it can't, they find out by waiting.
+    pub(super) fn give_up(&self, reason: &str, timeout: Duration) {
         if let Some(control) = &self.control {
-            control.abort(reason);
+            return control.abort(reason);
+        }
+        let Ok(count) = emb_cuda::Device::count() else { return };
+        let Ok(device) = emb_cuda::Device::open(self.local_rank % count.max(1)) else { return };
+        let options = NcclOptions::default().with_timeout(timeout);
+        let (id, world) = (UniqueId::from_bytes(self.id), self.hosts.len());
+        if let Ok(ranks) = Nccl::from_id(&device, id, self.rank, world, &options) {
+            ranks.abort(reason);
         }
     }
 

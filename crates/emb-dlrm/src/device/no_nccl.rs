@@ -47,8 +47,8 @@ impl Met {
         Err(Error::NotBuilt("nccl"))
     }
 
-    /// Tells the others that this process gives up.
-    pub(super) fn abort(&self, _reason: &str) {
+    /// Tells the others that this one gives up.
+    pub(super) fn give_up(&self, _reason: &str, _timeout: Duration) {
         match *self {}
     }
 

@@ -6,6 +6,7 @@ use crate::config::{Config, Options, TransportKind, timeout};
 use crate::launch::Place;
 use crate::{Error, Result};
 use std::net::TcpStream;
+use std::time::Duration;
 
 /// The other processes of a run, where each rank is a process of its own.
 ///
@@ -26,6 +27,8 @@ use std::net::TcpStream;
 #[derive(Debug, Default)]
 pub struct Peers {
     pub(super) link: Link,
+    /// How long they wait for each other.
+    wait: Duration,
     /// What a person should know of them.
     notes: Vec<String>,
 }
@@ -125,7 +128,8 @@ impl Peers {
     }
 
     fn by(link: Link, options: &mut Options) -> Result<Self> {
-        let mut peers = Self { link, notes: Vec::new() };
+        let wait = timeout(options)?;
+        let mut peers = Self { link, wait, notes: Vec::new() };
         let placed = peers.place(options);
         peers.tell(placed)?;
         Ok(peers)
@@ -191,7 +195,7 @@ impl Peers {
             match &self.link {
                 Link::None => {}
                 Link::Mpi(joined) => joined.abort(&error.to_string()),
-                Link::Nccl(met) => met.abort(&error.to_string()),
+                Link::Nccl(met) => met.give_up(&error.to_string(), self.wait),
             }
         }
         done

@@ -1,4 +1,4 @@
-//! Whether ranks that each read the data themselves read the same: [`mark`], [`are_equal`].
+//! Whether ranks that each read the data themselves read the same: [`Reads`].
 //!
 //! A rank whose file is another, or shorter, must be noticed before its samples are trained on, or the
 //! others wait for it in vain. A digest of what each has read goes along with the sum of the loss: the
@@ -25,36 +25,83 @@ pub(super) fn are_equal(world: usize, sum: f64, squares: f64) -> bool {
     world as u128 * squares == sum * sum
 }
 
-/// Refuses ranks that have not seen the same, where they compare it. Every rank calls it.
-///
-/// # Errors
-/// The ranks that read other data than most; a peer that fails.
-#[cfg(feature = "data")]
-pub(super) fn same_data<C: Collective>(ranks: &mut C, seen: u64) -> Result<()> {
-    if seen == 0 {
-        return Ok(());
-    }
-    let mark = mark(seen);
-    let mut sums = [mark, mark * mark];
-    ranks.all_reduce(&mut sums)?;
-    if are_equal(ranks.world(), sums[0], sums[1]) {
-        return Ok(());
-    }
-    Err(other_data(ranks, "evaluation", seen)?)
+/// What a rank knows of data that every rank reads for itself.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// The host of every rank; empty where ranks are no processes.
+    hosts: Vec<String>,
+    /// What tells all that was read from other data; 0 where nobody compares.
+    pub(super) seen: u64,
+    /// Samples of the pass over the data that this covers.
+    rows: u64,
+    /// Why this rank can't read on.
+    trouble: Option<String>,
 }
 
-/// Finds out which ranks read other data than most. Every rank calls it.
-///
-/// # Errors
-/// A peer that fails.
-pub(super) fn other_data<C: Collective>(ranks: &mut C, when: &str, seen: u64) -> Result<Error> {
-    let world = ranks.world();
-    let mut all = vec![0; world];
-    ranks.all_gather_v::<u64>(&[seen], &mut all, &vec![1; world])?;
-    Ok(Error::Config(format!("{when}: {}", explain(&all))))
+impl Reads {
+    /// Of ranks on these hosts.
+    #[cfg(feature = "data")]
+    pub(super) fn among(hosts: &[String]) -> Self {
+        Self { hosts: hosts.to_vec(), ..Self::default() }
+    }
+
+    /// Whether each rank is a process.
+    #[cfg(feature = "data")]
+    pub(super) fn of_processes(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// The first `rows` samples, all together, are told from others by `seen`; what follows is in
+    /// `trouble`.
+    #[cfg(feature = "data")]
+    pub(super) fn note(&mut self, seen: u64, rows: u64, trouble: Option<&crate::data::Error>) {
+        (self.seen, self.rows) = (seen, rows);
+        self.trouble = trouble.map(ToString::to_string);
+    }
+
+    /// Refuses ranks that have not read the same, where they compare it. Every rank calls it.
+    ///
+    /// # Errors
+    /// As [`differ`](Self::differ); a peer that fails.
+    #[cfg(feature = "data")]
+    pub(super) fn compare<C: Collective>(&self, ranks: &mut C, when: &str) -> Result<()> {
+        if self.seen == 0 {
+            return Ok(());
+        }
+        let mark = mark(self.seen);
+        let mut sums = [mark, mark * mark];
+        ranks.all_reduce(&mut sums)?;
+        if are_equal(ranks.world(), sums[0], sums[1]) {
+            return Ok(());
+        }
+        Err(self.differ(ranks, when)?)
+    }
+
+    /// Finds out which ranks read other data than most, or can't read on. Every rank calls it.
+    ///
+    /// # Errors
+    /// A peer that fails. Where ranks can't read on, it is for them to say why: the others wait until
+    /// they do.
+    pub(super) fn differ<C: Collective>(&self, ranks: &mut C, when: &str) -> Result<Error> {
+        let world = ranks.world();
+        let mut all = vec![0; 2 * world];
+        let own = [self.seen, u64::from(self.trouble.is_some())];
+        ranks.all_gather_v::<u64>(&own, &mut all, &vec![2; world])?;
+        let stuck = |&rank: &usize| all[2 * rank + 1] != 0;
+        let (stuck, others): (Vec<usize>, Vec<usize>) = (0..world).partition(stuck);
+        if let Some(what) = &self.trouble {
+            let what = format!("{when}: {what}");
+            return Ok(Error::OnlyHere { what, others: names(&others, &self.hosts) });
+        }
+        if !stuck.is_empty() {
+            ranks.barrier()?;
+        }
+        let seen: Vec<u64> = all.chunks_exact(2).map(|own| own[0]).collect();
+        Ok(Error::Config(format!("{when}: {}", explain(&seen, self.rows, &self.hosts))))
+    }
 }
 
-fn explain(all: &[u64]) -> String {
+fn explain(all: &[u64], rows: u64, hosts: &[String]) -> String {
     let count = |seen: &u64| all.iter().filter(|other| *other == seen).count();
     // Of equally many, those with the first rank count as right.
     let most = all.iter().rev().max_by_key(|seen| count(seen)).copied();
@@ -62,10 +109,10 @@ fn explain(all: &[u64]) -> String {
     let (right, wrong): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(is_most);
     let verb = if wrong.len() == 1 { "has" } else { "have" };
     format!(
-        "{} {verb} other data than {}: up to this batch and the next they read other samples, fewer, or \
-         a line that can't be read",
-        names(&wrong, &[]),
-        names(&right, &[])
+        "{} {verb} other data than {}: among the first {rows} samples are others, or fewer; compare the \
+         files, for example with sha256sum",
+        names(&wrong, hosts),
+        names(&right, hosts)
     )
 }
 
@@ -89,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_few_are_named() {
-        let says = |all: &[u64]| explain(all).split(':').next().map(str::to_owned);
+        let says = |all: &[u64]| explain(all, 80, &[]).split(':').next().map(str::to_owned);
         let said = |text: &str| Some(text.to_owned());
         assert_eq!(says(&[7, 7, 8, 7]), said("rank 2 has other data than ranks 0, 1 and 3"));
         assert_eq!(says(&[7, 8]), said("rank 1 has other data than rank 0"));

@@ -1,11 +1,10 @@
 //! Evaluation: every row of a source once, metrics exact.
 
-use super::compare::same_data;
 use super::gather::to_first;
 use super::trainer::{Samples, Trainer};
 use crate::data::{Feed, Share, share};
 use crate::metrics::{EvalMetrics, EvalReport, cross_entropy, normalized_entropy};
-use crate::{Embeddings, Result};
+use crate::{Embeddings, Error, Result};
 use emb_comm::Collective;
 use emb_kernels::Backend;
 
@@ -27,15 +26,22 @@ pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
     data: &mut Feed,
     soft_labels: bool,
 ) -> Result<Option<EvalReport>> {
-    data.restart_at(0)?;
+    if let Err(error) = data.restart_at(0) {
+        return Err(unread(trainer, data, 0, error));
+    }
     let (rank, world) = (trainer.ranks().rank(), trainer.ranks().world());
     let mut logits = Vec::new();
     let mut scores: Vec<f64> = Vec::new();
     let mut hard = EvalMetrics::<f64>::default();
     let mut soft = (Vec::new(), Vec::new());
     let mut rows = 0;
-    while let Some(Share { batch, rows: all, seen }) = data.next()? {
-        same_data(trainer.ranks(), seen)?;
+    loop {
+        let next = match data.next() {
+            Ok(next) => next,
+            Err(error) => return Err(unread(trainer, data, rows, error)),
+        };
+        let Some(Share { batch, rows: all, seen, .. }) = next else { break };
+        trainer.compare_reads("evaluation", seen, rows + all as u64, None)?;
         let samples =
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         trainer.logits(samples, &mut logits)?;
@@ -53,8 +59,8 @@ pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
         }
         rows += all as u64;
     }
+    trainer.compare_reads("evaluation", data.seen(), rows, None)?;
     let ranks = trainer.ranks();
-    same_data(ranks, data.seen())?;
     if soft_labels {
         let scores = to_first(ranks, &soft.0)?;
         let labels = to_first(ranks, &soft.1)?;
@@ -72,6 +78,17 @@ pub fn evaluate<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
         all.extend(&halves.chunks_exact(2).map(whole).collect::<Vec<_>>());
         all.finish()
     }))
+}
+
+/// What becomes of an evaluation whose data can't be read: where others can, that is told.
+fn unread<B: Backend, E: Embeddings<B>, C: Collective + 'static>(
+    trainer: &mut Trainer<B, E, C>,
+    data: &Feed,
+    rows: u64,
+    error: crate::data::Error,
+) -> Error {
+    let compared = trainer.compare_reads("evaluation", data.seen(), rows, Some(&error));
+    compared.err().unwrap_or_else(|| error.into())
 }
 
 /// Labels between the classes count to neither class.

@@ -91,20 +91,29 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         })
     }
 
-    /// Trains, saves, evaluates.
-    pub(super) fn run(mut self, mut feeds: Feeds) -> Result<Report> {
+    /// Trains, saves, evaluates. Other processes know why that failed before this one's ends of their
+    /// sets are dropped, which would say only that it left.
+    pub(super) fn run(mut self, feeds: Feeds) -> Result<Report> {
+        let done = self.go(feeds);
+        if let Err(error) = &done
+            && self.trainer.reads().of_processes()
+        {
+            self.trainer.ranks().abort(&error.to_string());
+        }
+        done
+    }
+
+    fn go(&mut self, mut feeds: Feeds) -> Result<Report> {
         let skipped_rows = self.train(&mut feeds)?;
         self.sync()?;
         let last = match &mut feeds.eval {
             Some(data) => self.evaluate(data),
             None => Ok(None),
         };
-        // A model whose scores are not numbers replaces no checkpoint; one whose evaluation data
-        // can't be read is worth keeping.
         let kept = self.begin.resumed && self.trainer.step() == self.begun;
         if let Some(dir) = self.config.save.as_deref()
             && !kept
-            && !matches!(last, Err(Error::Metric(_) | Error::Comm(_) | Error::Sharded(_)))
+            && self.outlasts(&last)
         {
             self.save(dir)?;
         }
@@ -170,6 +179,17 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
         self.finish(since, skipped)
     }
 
+    /// Whether the model is to be saved after this evaluation. One whose scores are not numbers
+    /// replaces no checkpoint; one whose evaluation data no rank can read is worth keeping. Of all
+    /// else that fails on one rank others may not know yet, and saving is done together.
+    fn outlasts(&mut self, evaluation: &Result<Option<EvalReport>>) -> bool {
+        match evaluation {
+            Ok(_) | Err(Error::Data(_)) => true,
+            Err(Error::Metric(_)) => false,
+            Err(_) => self.trainer.ranks().world() == 1,
+        }
+    }
+
     /// Closes the books of a training; one without a single step is an error.
     fn finish(&mut self, since: Instant, skipped: u64) -> Result<u64> {
         self.seconds += since.elapsed().as_secs_f64();
@@ -192,7 +212,9 @@ impl<'a, B: Backend, E: Embeddings<B>, C: Collective + 'static> Rank<'a, B, E, C
             Samples { dense: &batch.dense, labels: &batch.labels, sparse: batch.sparse.as_ref() };
         let before = self.trainer.model.embeddings.exchanged();
         let loss = {
-            self.trainer.expect(share.seen);
+            let ahead = next.map_or(0, |next| next.rows);
+            let rows = self.row + ahead as u64;
+            self.trainer.reads().note(share.seen, rows, share.trouble);
             let next = next.map(|next| next.batch.sparse.as_ref());
             self.trainer.train_before(samples, share.rows, next)?
         };

@@ -1,6 +1,7 @@
 //! A whole run from a configuration: [`train`].
 
 use super::agree::agree;
+use super::compare::Reads;
 use super::gather::{gather, most};
 use super::health::Watch;
 use super::observer::Observer;
@@ -220,13 +221,15 @@ impl Training<'_> {
             let (feeds, observer) = taken.ok_or_else(no_data)?;
             let mut begin = begin;
             if here.is_some() {
-                agree(&mut all, config, &hosts)?;
+                agree(&mut all, config, &hosts)
+                    .inspect_err(|error| all.abort(&error.to_string()))?;
                 // Clocks of processes have nothing in common but this moment.
                 begin = Instant::now();
             }
             let trace = trace(config, begin);
             let mut all = Traced::new(all, trace.clone());
             let mut trainer = build_rank(&mut all, backend, config, ranks)?;
+            *trainer.reads() = Reads::among(&hosts);
             let watch = Watch::new(config, ranks, &mut trainer)?;
             let report = Rank::new(trainer, config, observer, trace.clone(), watch)?.run(feeds)?;
             let exchange = most(&mut all, report.exchange)?;

@@ -1,6 +1,6 @@
 //! One training step: [`Trainer`].
 
-use super::compare;
+use super::compare::{self, Reads};
 use super::reduce::DenseReducer;
 use crate::model::{Dense, DeviceBatch, Dlrm};
 use crate::sharded::Wires;
@@ -55,8 +55,8 @@ pub struct Trainer<B: Backend, E = EmbeddingBags<B>, C = Solo> {
     reducer: Option<DenseReducer>,
     trace: Trace,
     batch: DeviceBatch<B>,
-    /// What tells the data that this rank has read from those of others; 0 where nobody compares.
-    seen: u64,
+    /// What is known of the data, to be compared with the others.
+    reads: Reads,
     /// Whether the ids of the next batch are at their owners.
     prepared: bool,
     dense_optimizer: DenseOptimizer,
@@ -91,7 +91,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             reducer,
             trace: Trace::default(),
             batch,
-            seen: 0,
+            reads: Reads::default(),
             prepared: false,
             dense_optimizer,
             schedule,
@@ -154,11 +154,27 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.samples = samples;
     }
 
-    /// What the data of the next step is, for ranks that read it each for itself: the step refuses
-    /// ranks that were told otherwise. All ranks compare, or none does, by 0.
+    /// What is known of the data of the next step, for ranks that read it each for itself: the step
+    /// refuses ranks that know otherwise. All ranks compare, or none does.
     #[cfg(feature = "data")]
-    pub(super) fn expect(&mut self, seen: u64) {
-        self.seen = seen;
+    pub(super) fn reads(&mut self) -> &mut Reads {
+        &mut self.reads
+    }
+
+    /// Refuses ranks that have read other data: as [`Reads::note`] has it, on every rank.
+    ///
+    /// # Errors
+    /// The ranks that differ, or why this one can't read on; a peer that fails.
+    #[cfg(feature = "data")]
+    pub(super) fn compare_reads(
+        &mut self,
+        when: &str,
+        seen: u64,
+        rows: u64,
+        trouble: Option<&crate::data::Error>,
+    ) -> Result<()> {
+        self.reads.note(seen, rows, trouble);
+        self.reads.compare(&mut self.ranks, when)
     }
 
     /// Learning rates of step `step`, from 1.
@@ -207,7 +223,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
         self.ranks.set_step(step);
         let factor = self.schedule.lr(step);
         let rule = self.dense_optimizer.rule(self.rates.dense * factor, step);
-        let Self { backend, model, batch, ranks, reducer, trace, prepared, seen, .. } = self;
+        let Self { backend, model, batch, ranks, reducer, trace, prepared, reads, .. } = self;
         let positives = samples.labels.iter().map(|&label| f64::from(label)).sum();
         let (own, loss) = backend.within(|backend| {
             trace.phase("upload", || {
@@ -220,7 +236,7 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
             trace.phase("dense forward", || model.forward_dense(backend, batch))?;
             let own = model.loss(backend, batch, 1.0 / rows as f32)?;
             let loss = trace.phase("loss", || {
-                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives }, (step, *seen))
+                total(ranks, StepLoss { sum: own, rows: batch.rows(), positives }, step, reads)
             })?;
             if !loss.sum.is_finite() || loss.rows != rows {
                 return Ok::<_, Error>((own, loss));
@@ -342,23 +358,24 @@ impl<B: Backend, E: Embeddings<B>, C: Collective + 'static> Trainer<B, E, C> {
     }
 }
 
-/// The loss of all ranks together. Where they compare what they have `seen`, they do it here, before
+/// The loss of all ranks together. Where they compare what they have read, they do it here, before
 /// anything of the step is applied.
 fn total<C: Collective>(
     ranks: &mut C,
     own: StepLoss,
-    (step, seen): (u64, u64),
+    step: u64,
+    reads: &Reads,
 ) -> Result<StepLoss> {
-    if seen == 0 {
+    if reads.seen == 0 {
         let mut sums = [own.sum, own.rows as f64, own.positives];
         ranks.all_reduce(&mut sums)?;
         return Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] });
     }
-    let mark = compare::mark(seen);
+    let mark = compare::mark(reads.seen);
     let mut sums = [own.sum, own.rows as f64, own.positives, mark, mark * mark];
     ranks.all_reduce(&mut sums)?;
     if !compare::are_equal(ranks.world(), sums[3], sums[4]) {
-        return Err(compare::other_data(ranks, &format!("step {step}"), seen)?);
+        return Err(reads.differ(ranks, &format!("step {step}"))?);
     }
     Ok(StepLoss { sum: sums[0], rows: sums[1] as usize, positives: sums[2] })
 }

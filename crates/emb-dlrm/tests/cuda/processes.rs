@@ -152,3 +152,32 @@ fn u28_a_process_that_fails_before_it_joins_or_is_cut_off_at_work_is_named_by_al
         assert!(error.contains(&text) && error.contains(": rank 2 is gone: "), "{error}");
     }
 }
+
+/// Rank 1 of two is started with these options, rank 0 with those: both name rank 1's `words`.
+fn told(base: &Options, other: &Options, words: &[&str]) {
+    let began = Instant::now();
+    let reports = processes(&["a", "a"], Vec::new(), Cuts::default(), |rank| {
+        if rank == 1 { other } else { base }.clone()
+    });
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    for (rank, report) in reports.into_iter().enumerate() {
+        let error = report.expect_err("rank 1 fails").to_string();
+        assert!(rank == 1 || error.contains("rank 1 gave up"), "{error}");
+        for word in words {
+            assert!(error.contains(word), "rank {rank}: {word:?} is missing from: {error}");
+        }
+    }
+}
+
+#[test]
+fn u40_what_a_process_over_nccl_cannot_read_is_told_to_the_others() {
+    let Some(data) = criteo("train").filter(|_| devices(2)) else { return };
+    let folder = Folder::new();
+    for replicas in [1, 2] {
+        let base = Options { steps: Some(9), ..options(&data) };
+        let base = on_gpus(&over(&base, 2, replicas), Some(TransportKind::Nccl));
+        let none = folder.path("none.tsv");
+        told(&base, &Options { data: vec![none], ..base.clone() }, &["none.tsv: No such file"]);
+        told(&base, &Options { batch_size: Some(0), ..base.clone() }, &["batch-size"]);
+    }
+}

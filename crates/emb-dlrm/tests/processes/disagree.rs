@@ -66,6 +66,20 @@ fn u26_other_data_is_named_and_nothing_hangs() {
     let fewer = folder.file("fewer.tsv", &joined);
     let skip = with(&base, "--bad-rows skip");
     differ(&skip, &of(&fewer), &of(&data), &["rank 2 has other data than ranks 0, 1 and 3"]);
+    // A line that one rank can't read: in the first batch, in a later one, and where all save after.
+    for (line, when) in [(3, ""), (70, "step 4: ")] {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[line].replace_range(..1, "x");
+        let bad = folder.file("bad.tsv", &(lines.join("\n") + "\n"));
+        let place = format!("{when}{bad}, line {}, column label", line + 1);
+        differ(&base, &of(&bad), &of(&data), &[&place]);
+    }
+    let saves = with(&base, &format!("--save {}", folder.path("saved")));
+    let bad = ["evaluation: ", "bad.tsv, line 71", "ranks 0, 1 and 3 can read on"];
+    differ(&saves, &eval(&folder.path("bad.tsv")), &eval(&data), &bad);
+    // Options that one host lacks.
+    let file = format!("--data {data} --config {}", folder.path("none.toml"));
+    differ(&base, &file, &of(&data), &["none.toml: reading: No such file"]);
     // A file that one host lacks.
     differ(&base, &of(&folder.path("none.tsv")), &of(&data), &["none.tsv: No such file"]);
 }

@@ -85,11 +85,41 @@ fn u28_a_process_that_is_stopped_is_named_by_all_others_and_the_last_checkpoint_
     }
 }
 
+#[test]
+fn u28_a_process_that_is_stopped_for_less_than_the_timeout_goes_on() {
+    for (sets, layout) in LAYOUTS {
+        let folder = Folder::new("paused");
+        let saved = folder.path("saved");
+        let mut words = training(&folder, layout, &["--save", &saved, "--save-every", "5"]);
+        set(&mut words, "--epochs", "20");
+        let mut job = Job::start(&folder, &words, None);
+        job.wait_for(&folder.path("saved/manifest.json"));
+        let stopped = Instant::now();
+        job.signal(CULPRIT, "STOP");
+        std::thread::sleep(TIMEOUT / 2);
+        job.signal(CULPRIT, "CONT");
+        let ended = job.end(job::soon(Duration::from_secs(20)));
+        assert!(ended.succeeded, "{ended}");
+        folder.loads("saved");
+        job::row(sets, "SIGSTOP, SIGCONT", CULPRIT, stopped.elapsed(), "goes on");
+    }
+}
+
 /// Ranks of which the one at fault is started with other words, or data, than the others.
 fn started_otherwise(fault: &str, change: impl Fn(&Folder, &mut Vec<String>), texts: &[&str]) {
+    otherwise(fault, |folder, layout| training(folder, layout, &[]), change, texts);
+}
+
+/// The same of a training of other `words`. All of its ranks say the `texts`.
+fn otherwise(
+    fault: &str,
+    words: impl Fn(&Folder, &[&str]) -> Vec<String>,
+    change: impl Fn(&Folder, &mut Vec<String>),
+    texts: &[&str],
+) {
     for (sets, layout) in LAYOUTS {
         let folder = Folder::new("otherwise");
-        let words = training(&folder, layout, &[]);
+        let words = words(&folder, layout);
         let mut other = words.clone();
         change(&folder, &mut other);
         let began = Instant::now();
@@ -98,11 +128,23 @@ fn started_otherwise(fault: &str, change: impl Fn(&Folder, &mut Vec<String>), te
         let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let message = named(&ended, CULPRIT, true);
-        for text in texts {
-            assert!(message.contains(text), "{message:?} does not say {text:?}");
+        for (rank, error) in ended.errors() {
+            for text in texts {
+                assert!(error.contains(text), "rank {rank}: {error:?} does not say {text:?}");
+            }
         }
         job::row(sets, fault, CULPRIT, after, &message);
     }
+}
+
+/// The names of a folder's files.
+fn files(dir: &str) -> Vec<String> {
+    let all = std::fs::read_dir(dir).expect("a folder");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut all: Vec<String> =
+        all.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+    all.sort();
+    all
 }
 
 /// Replaces the word after a flag.
@@ -145,11 +187,24 @@ fn bad_file(folder: &Folder) -> String {
 }
 
 #[test]
-fn a_rank_that_reads_another_line_is_named_by_all() {
+fn u40_a_line_that_one_rank_alone_cannot_read_is_named_by_all_with_its_file() {
+    let texts = ["bad.txt, line 301, column label", "ranks 0, 1 and 3 can read on"];
     let change = |folder: &Folder, words: &mut Vec<String>| {
         set(words, "--data", &bad_file(folder));
     };
-    started_otherwise("bad line of one rank", change, &["has other data than ranks 0, 1 and 3"]);
+    started_otherwise("bad line of one rank", change, &texts);
+    // Of the evaluation, where a checkpoint is to be saved after it: nobody saves.
+    let change = |folder: &Folder, words: &mut Vec<String>| {
+        set(words, "--eval", &bad_file(folder));
+    };
+    let evaluates = |folder: &Folder, layout: &[&str]| {
+        let data = folder.file("rows.txt", &rows(640));
+        let saved = folder.path("saved");
+        let mut words = training(folder, layout, &["--eval", &data, "--save", &saved]);
+        set(&mut words, "--epochs", "1");
+        words
+    };
+    otherwise("bad line of one rank's evaluation", evaluates, change, &texts);
 }
 
 #[test]
@@ -182,14 +237,43 @@ fn a_disk_that_is_full_for_rank_0_is_told_to_all() {
         let job = Job::start(&folder, &training(&folder, layout, &more), None);
         let ended = job.end(TIMEOUT + job::soon(GRACE));
         let after = began.elapsed();
+        let left = files(&saved);
         drop(disk);
+        assert!(!ended.succeeded, "{ended}");
+        assert_eq!(left, [""; 0], "nothing is left of a checkpoint that does not fit");
+        let errors = ended.errors();
+        for rank in 0..4 {
+            let error = errors.get(&rank).unwrap_or_else(|| panic!("{rank} is silent: {ended}"));
+            for text in ["model-5.safetensors.partial", "No space left on device", "65536 are free"]
+            {
+                assert!(error.contains(text), "rank {rank}: {error:?} does not say {text:?}");
+            }
+            assert!(rank == 0 || error.contains("rank 0"), "rank {rank}: {error}");
+        }
+        job::row(sets, "disk full for rank 0", 0, after, &errors[&1]);
+    }
+}
+
+#[test]
+fn u40_files_that_may_be_no_longer_for_rank_0_are_told_to_all_with_the_remedy() {
+    for (sets, layout) in LAYOUTS {
+        let folder = Folder::new("limit");
+        let saved = folder.path("saved");
+        let words = training(&folder, layout, &["--save", &saved, "--save-every", "5"]);
+        let began = Instant::now();
+        // 16 KiB, and an error in the place of the signal.
+        let job = Job::start_after(&folder, "trap '' XFSZ; ulimit -f 32;", &words);
+        let ended = job.end(TIMEOUT + job::soon(GRACE));
+        let after = began.elapsed();
         assert!(!ended.succeeded, "{ended}");
         let errors = ended.errors();
         for rank in 0..4 {
             let error = errors.get(&rank).unwrap_or_else(|| panic!("{rank} is silent: {ended}"));
-            assert!(error.contains("No space left on device"), "rank {rank}: {error}");
-            assert!(rank == 0 || error.contains("rank 0"), "rank {rank}: {error}");
+            for text in ["model-5.safetensors.partial", "File too large", "ulimit -f unlimited"] {
+                assert!(error.contains(text), "rank {rank}: {error:?} does not say {text:?}");
+            }
         }
-        job::row(sets, "disk full for rank 0", 0, after, &errors[&1]);
+        assert_eq!(files(&saved), [""; 0]);
+        job::row(sets, "file size limit", 0, after, &errors[&1]);
     }
 }

@@ -129,7 +129,7 @@ impl Job {
         words: &[String],
         other: Option<(usize, &[String])>,
     ) -> Self {
-        Self::start_by(mpirun(), folder, words, other)
+        Self::begin(mpirun(), folder, "", words, other)
     }
 
     /// The same for processes that have nothing to say when one is killed, as where no connection
@@ -137,12 +137,18 @@ impl Job {
     pub(crate) fn start_speechless(folder: &Folder, words: &[String]) -> Self {
         let mut command = mpirun();
         command.args(["--mca", "odls_base_sigkill_timeout", "0"]);
-        Self::start_by(command, folder, words, None)
+        Self::begin(command, folder, "", words, None)
     }
 
-    fn start_by(
+    /// Starts four processes that do something of a shell's before they are the program.
+    pub(crate) fn start_after(folder: &Folder, before: &str, words: &[String]) -> Self {
+        Self::begin(mpirun(), folder, before, words, None)
+    }
+
+    fn begin(
         mut command: Command,
         folder: &Folder,
+        before: &str,
         words: &[String],
         other: Option<(usize, &[String])>,
     ) -> Self {
@@ -156,7 +162,7 @@ impl Job {
         };
         // Each tells which process it is, and becomes the program.
         let tells = folder.path("process-$OMPI_COMM_WORLD_RANK");
-        let script = format!("echo $$ >{tells}; exec \"$@\"");
+        let script = format!("echo $$ >{tells}; {before} exec \"$@\"");
         for (index, (processes, words)) in parts.into_iter().enumerate() {
             command.args((index > 0).then_some(":")).args(["-n", &processes.to_string()]);
             command.args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_emb")]).args(words);

@@ -11,6 +11,8 @@ use emb_dlrm::config::{
 use emb_dlrm::train::{Saved, ScoreOptions, build_rank};
 use emb_dlrm::{Error, Result};
 use emb_kernels::{Cpu, CpuOptions};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const RULES: [ScalingKind; 5] = [
@@ -86,6 +88,97 @@ fn a_run_goes_on_on_other_worlds_and_back() {
             }
         }
     }
+}
+
+#[test]
+fn u33_a_disk_that_is_full_leaves_the_checkpoint_before_and_nothing_else() {
+    let folder = Folder::new();
+    let dir = folder.path("saved");
+    let base = base(&folder, OptimizerKind::RowWiseAdaGrad);
+    let steps = |steps| Options { steps: Some(steps), save: Some(dir.clone()), ..base.clone() };
+    train(steps(1)).expect("a run");
+    let files = || {
+        let names = std::fs::read_dir(&dir).expect("a folder").map(|entry| {
+            let path = entry.expect("an entry").path();
+            (path.clone(), std::fs::read(path).expect("a file"))
+        });
+        names.collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
+    // What a save that was killed leaves is in nobody's way.
+    std::fs::write(dir.join("model-9.safetensors.partial"), "half").expect("a file");
+    // Whoever writes there is told that nothing is free.
+    let full = dir.join("manifest.json.partial");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
+    let error = train(steps(2)).expect_err("a full disk").to_string();
+    let takes = before.values().map(Vec::len).max().expect("tensors").to_string();
+    for word in ["manifest.json.partial", "No space left", &takes, "bytes in", "are free", "--save"]
+    {
+        assert!(error.contains(word), "{word:?} is missing from: {error}");
+    }
+    assert!(files() == before, "the folder changed");
+    checkpoint::verify(&dir).expect("the one before is whole");
+}
+
+/// A checkpoint with other bytes of a tensor than were trained, and their checksum.
+fn poisoned(dir: &Path, tensor: &str, at: usize, value: f32) {
+    let mut manifest = manifest_of(dir);
+    let file = dir.join(manifest["file"].as_str().expect("a name"));
+    let mut bytes = std::fs::read(&file).expect("tensors");
+    let head = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..head]).expect("a header");
+    let [begin, end] = [0, 1]
+        .map(|at| head + header[tensor]["data_offsets"][at].as_u64().expect("an offset") as usize);
+    bytes[begin + 4 * at..][..4].copy_from_slice(&value.to_le_bytes());
+    let hash = Sha256::digest(&bytes[begin..end]);
+    let hash = hash.iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"));
+    let records = manifest["tensors"].as_array_mut().expect("records");
+    let record = records.iter_mut().find(|record| record["name"] == tensor);
+    record.expect("a record")["sha256"] = hash.into();
+    std::fs::write(&file, bytes).expect("a file");
+    std::fs::write(dir.join("manifest.json"), manifest.to_string()).expect("a file");
+}
+
+fn manifest_of(dir: &Path) -> serde_json::Value {
+    let text = std::fs::read(dir.join("manifest.json")).expect("a manifest");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+#[test]
+fn a_checkpoint_that_is_not_what_was_saved_is_refused_by_file_and_reason() {
+    let folder = Folder::new();
+    let dir = folder.path("saved");
+    let base = base(&folder, OptimizerKind::RowWiseAdaGrad);
+    let resumes = Options {
+        steps: Some(1),
+        save: Some(dir.clone()),
+        resume: Some(true),
+        ..four_by_two(&base)
+    };
+    train(resumes.clone()).expect("a run");
+    let refused = |words: &[&str]| {
+        let error = train(Options { steps: Some(2), ..resumes.clone() }).expect_err("refused");
+        let error = error.to_string();
+        for word in words {
+            assert!(error.contains(word), "{word:?} is missing from: {error}");
+        }
+    };
+    poisoned(&dir, "C1/weight", 5, f32::NAN);
+    refused(&["model-1.safetensors", "tensor C1/weight has NaN at element 5"]);
+    let file = dir.join("model-1.safetensors");
+    std::fs::remove_file(&file).expect("the tensors");
+    refused(&["model-1.safetensors: is gone, but manifest.json beside it names it"]);
+    std::fs::create_dir(&file).expect("a folder");
+    refused(&["model-1.safetensors: is a folder"]);
+    // A folder that can't be looked into is not one without a checkpoint.
+    std::fs::remove_dir_all(&dir).expect("a folder");
+    std::fs::write(&dir, "in the way").expect("a file");
+    let config = Config::resolve(resumes).expect("consistent");
+    let error = checkpoint::to_resume(&config).expect_err("no folder").to_string();
+    assert!(
+        error.ends_with("saved/manifest.json: opening: Not a directory (os error 20)"),
+        "{error}"
+    );
 }
 
 /// Loads `from` over ranks and saves it to `to`, without a step.

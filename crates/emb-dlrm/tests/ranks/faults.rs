@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, criteo, options, run};
 use emb_dlrm::Error;
-use emb_dlrm::checkpoint::Manifest;
+use emb_dlrm::checkpoint::{self, Manifest};
 use emb_dlrm::config::{BadRows, Config, IdPolicy, InitOptions, ModelKind, OptimizerKind, Options};
 use emb_dlrm::train::{Event, Observer, train};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn an_id_outside_its_table() {
 }
 
 #[test]
-fn a_malformed_line() {
+fn u40_a_malformed_line() {
     let folder = Folder::new();
     let text = changed(&criteo(40, 1), 21, |line| with(line, 3, "1.5"));
     let options = base(&folder, &text);
@@ -237,18 +237,29 @@ impl Observer for Panics {
     }
 }
 
+/// Four ranks, in one dimension and in two.
+fn layouts(base: &Options) -> [Options; 2] {
+    [1, 2].map(|replicas| Options {
+        world: Some(4),
+        threads_per_rank: Some(1),
+        plan: Some("row-wise".into()),
+        replicas: Some(replicas),
+        ..base.clone()
+    })
+}
+
 #[test]
-fn a_panic_on_one_rank() {
+fn u28_a_panic_on_one_rank() {
     let folder = Folder::new();
-    let options =
-        Options { world: Some(4), threads_per_rank: Some(1), ..base(&folder, &criteo(40, 1)) };
-    let before = files(&folder.path("saved"));
-    let config = Config::resolve(options).expect("consistent");
-    let error = train(&config, &mut Panics).expect_err("a panic").to_string();
-    for word in ["rank 0", "step 2", "out of paper"] {
-        assert!(error.contains(word), "{word:?} is missing from: {error}");
+    for options in layouts(&base(&folder, &criteo(40, 1))) {
+        let before = files(&folder.path("saved"));
+        let config = Config::resolve(options).expect("consistent");
+        let error = train(&config, &mut Panics).expect_err("a panic").to_string();
+        for word in ["rank 0", "step 2", "out of paper"] {
+            assert!(error.contains(word), "{word:?} is missing from: {error}");
+        }
+        assert!(files(&folder.path("saved")) == before, "the checkpoint changed");
     }
-    assert!(files(&folder.path("saved")) == before, "the checkpoint changed");
 }
 
 #[test]
@@ -280,24 +291,22 @@ struct Sleeps;
 impl Observer for Sleeps {
     fn event(&mut self, event: Event<'_>) {
         if let Event::Step { step: 2, .. } = event {
-            std::thread::sleep(Duration::from_secs(2));
+            std::thread::sleep(Duration::from_secs(1));
         }
     }
 }
 
 #[test]
-fn a_rank_that_stalls() {
+fn u28_a_rank_that_stalls() {
     let folder = Folder::new();
-    let options = Options {
-        world: Some(4),
-        threads_per_rank: Some(1),
-        timeout: Some(0.5),
-        ..base(&folder, &criteo(40, 1))
-    };
-    let config = Config::resolve(options).expect("consistent");
-    let error = train(&config, &mut Sleeps).expect_err("a stall").to_string();
-    for word in ["rank 0", "step", "500ms"] {
-        assert!(error.contains(word), "{word:?} is missing from: {error}");
+    for options in layouts(&base(&folder, &criteo(40, 1))) {
+        let options = Options { timeout: Some(0.5), ..options };
+        let config = Config::resolve(options).expect("consistent");
+        let error = train(&config, &mut Sleeps).expect_err("a stall").to_string();
+        for word in ["rank 0", "step", "500ms"] {
+            assert!(error.contains(word), "{word:?} is missing from: {error}");
+        }
+        checkpoint::verify(&folder.path("saved")).expect("the last checkpoint is whole");
     }
 }
 

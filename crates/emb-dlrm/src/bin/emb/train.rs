@@ -11,21 +11,34 @@ use emb_dlrm::train::{Peers, Report, Silent, train_among};
 use emb_dlrm::{Result, sources};
 
 pub(crate) fn run(args: TrainArgs) -> Result<()> {
-    let mut options = match &args.config {
-        Some(path) => args.options.over(Options::from_file(path)?),
-        None => args.options,
+    let read = args.config.as_deref().map_or_else(|| Ok(Options::default()), Options::from_file);
+    let (mut options, unread) = match read {
+        Ok(read) => (args.options.over(read), None),
+        // Those whose file can be read wait for this one: it joins them to say why it can't go on.
+        Err(error) if args.options.transport.is_some() => (args.options, Some(error)),
+        Err(error) => return Err(error),
     };
-    let peers = Peers::join(&mut options)?;
-    let rank = peers.rank().map(|rank| named(rank, peers.hosts()));
-    run_among(options, peers, args.json).map_err(|error| match rank {
-        Some(rank) => emb_dlrm::Error::On { rank, source: Box::new(error) },
-        None => error,
-    })
+    let peers = match (Peers::join(&mut options), unread) {
+        (Err(_), Some(error)) => return Err(error),
+        (Ok(peers), Some(error)) => {
+            let named = named(&peers);
+            return named(peers.tell(Err(error)));
+        }
+        (peers, None) => peers?,
+    };
+    let named = named(&peers);
+    named(run_among(options, peers, args.json))
 }
 
-/// A rank that is a process, and where it is.
-fn named(rank: usize, hosts: &[String]) -> String {
-    format!("rank {rank} on {}", hosts[rank])
+/// Adds to an error which rank it is of, and where, if it is a process.
+fn named(peers: &Peers) -> impl FnOnce(Result<()>) -> Result<()> + use<> {
+    let rank = peers.rank().map(|rank| format!("rank {rank} on {}", peers.hosts()[rank]));
+    |result| {
+        result.map_err(|error| match rank {
+            Some(rank) => emb_dlrm::Error::On { rank, source: Box::new(error) },
+            None => error,
+        })
+    }
 }
 
 /// Trains among the peers; rank 0 alone speaks, unless something fails.

@@ -70,6 +70,8 @@ pub struct Share<'a> {
     /// What tells all that was read up to here, and what follows as far as it was read, from other
     /// data; 0 where all ranks share one source, which needs no comparison.
     pub seen: u64,
+    /// Why what follows can't be read, as far as that is known; the next call returns it.
+    pub trouble: Option<&'a Error>,
 }
 
 impl Feed {
@@ -141,11 +143,16 @@ impl Feed {
             self.skipped = skipped;
             let Some(batch) = batch else { return Ok(None) };
             let rows = batch.rows;
-            return Ok(Some(Share { batch: self.held.insert(batch), rows, seen: 0 }));
+            return Ok(Some(Share {
+                batch: self.held.insert(batch),
+                rows,
+                seen: 0,
+                trouble: None,
+            }));
         }
         let rows = self.advance()?;
         let (at, seen) = (self.at, self.seen.unwrap_or(0));
-        Ok(rows.map(|rows| Share { batch: &self.own[at], rows, seen }))
+        Ok(rows.map(|rows| Share { batch: &self.own[at], rows, seen, trouble: None }))
     }
 
     /// The next share, and the one after it where there is one and where several ranks read: what
@@ -161,11 +168,12 @@ impl Feed {
         let Some(rows) = self.advance()? else { return Ok(None) };
         let after = 1 - self.at;
         let read = self.read(after);
-        let following = read.as_ref().ok().and_then(|read| read.rows);
-        self.ahead = Some(read);
         let seen = self.seen.unwrap_or(0);
-        let share = |at: usize, rows| Share { batch: &self.own[at], rows, seen };
-        Ok(Some((share(self.at, rows), following.map(|rows| share(after, rows)))))
+        let (own, read) = (&self.own, &*self.ahead.insert(read));
+        let share = |at: usize, rows, trouble| Share { batch: &own[at], rows, seen, trouble };
+        let following = read.as_ref().ok().and_then(|read| read.rows);
+        let following = following.map(|rows| share(after, rows, None));
+        Ok(Some((share(self.at, rows, read.as_ref().err()), following)))
     }
 
     /// Goes to the next batch of several ranks; its rows, `None` at the end.
@@ -207,9 +215,13 @@ impl Feed {
     pub fn restart_at(&mut self, row: u64) -> Result<()> {
         self.give_back();
         self.ahead = None;
-        self.queue.restart(self.seat, row)?;
+        let restarted = self.queue.restart(self.seat, row);
+        let seen = digest::follow(0, row);
+        let failed = || digest::follow(seen, digest::ERROR);
+        let seen = if restarted.is_ok() { seen } else { failed() };
+        self.seen = self.seen.map(|_| seen);
+        restarted?;
         self.skipped = BadRows::default();
-        self.seen = self.seen.map(|_| digest::follow(0, row));
         Ok(())
     }
 
@@ -219,7 +231,7 @@ impl Feed {
         self.skipped
     }
 
-    /// [`Share::seen`] as of the last batch that was taken, or the end.
+    /// [`Share::seen`] as of the last batch that was taken, the end, or what could not be read.
     pub fn seen(&self) -> u64 {
         self.seen.unwrap_or(0)
     }

@@ -82,7 +82,7 @@ impl Taken {
 fn direct(source: &mut dyn Source, limit: usize) -> Taken {
     let (mut all, mut batch) = (Taken::default(), Batch::default());
     while source.next(limit, &mut batch).expect("good data") > 0 {
-        all.push(Share { batch: &batch, rows: batch.rows, seen: 0 });
+        all.push(Share { batch: &batch, rows: batch.rows, seen: 0, trouble: None });
     }
     all
 }
