@@ -263,4 +263,6 @@ pub(super) fn set(lookup: Lookup<'_>, name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod tests;
