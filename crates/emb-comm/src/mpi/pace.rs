@@ -9,6 +9,10 @@ const QUICK: u32 = 64;
 /// of waking up no longer counts.
 const YIELDS: Duration = Duration::from_millis(5);
 
+/// Bytes in a second of a slow exchange. As long as they may still take at that speed they are
+/// likely on their way, and move only while the library is asked.
+const SLOW: u64 = 1_000_000_000;
+
 /// How long a rank sleeps then.
 const SLEEP: Duration = Duration::from_micros(100);
 
@@ -16,13 +20,15 @@ const SLEEP: Duration = Duration::from_micros(100);
 pub(super) struct Pace {
     turns: u32,
     spins: Duration,
+    yields: Duration,
     began: Option<Instant>,
 }
 
 impl Pace {
-    /// One that spins for about so long.
-    pub(super) fn new(spins: Duration) -> Self {
-        Self { turns: 0, spins, began: None }
+    /// One that spins for about so long, while so many bytes are on their way.
+    pub(super) fn new(spins: Duration, bytes: u64) -> Self {
+        let yields = YIELDS + Duration::from_micros(bytes / (SLOW / 1_000_000));
+        Self { turns: 0, spins, yields, began: None }
     }
 
     /// How long to spin where so many ranks share this host: not at all where they outnumber its
@@ -47,7 +53,7 @@ impl Pace {
         let waited = self.began.get_or_insert_with(Instant::now).elapsed();
         if waited < self.spins {
             std::hint::spin_loop();
-        } else if waited < self.spins + YIELDS {
+        } else if waited < self.spins + self.yields {
             std::thread::yield_now();
         } else {
             std::thread::sleep(SLEEP);

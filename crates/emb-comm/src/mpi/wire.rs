@@ -39,6 +39,8 @@ pub(super) struct Wire {
     statuses: Ends,
     /// What each request is for.
     pub(super) ends: Vec<End>,
+    /// Bytes of all of them.
+    bytes: u64,
     /// Questions answered.
     pub(super) answered: u64,
     /// How long to spin before others may run.
@@ -112,7 +114,7 @@ impl Wire {
     /// let others run.
     pub(super) fn new(control: Arc<Control>, tag: u64, copy: u64, spins: Duration) -> Self {
         let (requests, statuses, ends) = (Vec::new(), Ends::default(), Vec::new());
-        Self { control, tag, copy, requests, statuses, ends, answered: 0, spins }
+        Self { control, tag, copy, requests, statuses, ends, bytes: 0, answered: 0, spins }
     }
 
     /// Begins messages, and returns once all have ended. Where that fails, the world fails, and
@@ -182,8 +184,7 @@ impl Wire {
         let tag = self.tag as i32;
         // SAFETY: passed on.
         let request = unsafe { self.control.data.send(bytes, members[peer], tag) }?;
-        self.requests.push(request);
-        self.ends.push(End { peer, receives: false });
+        self.begun(request, End { peer, receives: false }, bytes.len());
         Ok(())
     }
 
@@ -193,14 +194,19 @@ impl Wire {
         let tag = self.tag as i32;
         // SAFETY: passed on.
         let request = unsafe { self.control.data.recv(bytes, members[peer], tag) }?;
-        self.requests.push(request);
-        self.ends.push(End { peer, receives: true });
+        self.begun(request, End { peer, receives: true }, bytes.len());
         Ok(())
+    }
+
+    fn begun(&mut self, request: Request, end: End, bytes: usize) {
+        self.requests.push(request);
+        self.ends.push(end);
+        self.bytes += bytes as u64;
     }
 
     fn wait(&mut self, turn: &Turn<'_, Host>, what: Waiting) -> Result<()> {
         let began = Instant::now();
-        let mut pace = Pace::new(self.spins);
+        let mut pace = Pace::new(self.spins, self.bytes);
         let (mut looks, mut since) = (0u32, Since::default());
         let waited = loop {
             match calls::all_ended(&mut self.requests, &mut self.statuses) {
@@ -288,6 +294,7 @@ impl Wire {
     fn clear(&mut self) {
         self.requests.clear();
         self.ends.clear();
+        self.bytes = 0;
     }
 }
 
