@@ -54,11 +54,18 @@ impl Met {
         Ok(Self { rank, local_rank, hosts, id, control })
     }
 
+    /// Tells the others that this process gives up, if there is a way beside NCCL.
+    pub(super) fn abort(&self, reason: &str) {
+        if let Some(control) = &self.control {
+            control.abort(reason);
+        }
+    }
+
     /// Tells the others that this one gives up. Without connections to them it joins and says so,
     /// for they wait for it to join; where it can't, they find out by waiting.
     pub(super) fn give_up(&self, reason: &str, timeout: Duration) {
-        if let Some(control) = &self.control {
-            return control.abort(reason);
+        if self.control.is_some() {
+            return self.abort(reason);
         }
         let Ok(count) = emb_cuda::Device::count() else { return };
         let Ok(device) = emb_cuda::Device::open(self.local_rank % count.max(1)) else { return };

@@ -60,6 +60,11 @@ impl Joined {
     }
 }
 
+/// The library and its version, as it calls itself.
+pub(super) fn library() -> String {
+    Mpi::library()
+}
+
 /// Whether there is MPI in this build.
 pub(super) const BUILT: bool = true;
 

@@ -44,6 +44,11 @@ impl Joined {
     }
 }
 
+/// The library and its version: there is none.
+pub(super) fn library() -> String {
+    "no MPI".to_owned()
+}
+
 /// Whether there is MPI in this build.
 pub(super) const BUILT: bool = false;
 

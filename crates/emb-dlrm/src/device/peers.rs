@@ -3,7 +3,7 @@
 use super::mpi::{self, Joined};
 use super::nccl::Met;
 use crate::config::{Config, Options, TransportKind, timeout};
-use crate::launch::Place;
+use crate::launch::{Launcher, Place};
 use crate::{Error, Result};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -277,12 +277,23 @@ fn check_launcher(place: &Place, world: usize) -> Result<()> {
     if world == place.world {
         return Ok(());
     }
-    let program = place.launcher.program();
-    Err(Error::Config(format!(
-        "{program} started {} processes, but in MPI this one is of a world of {world}: this MPI does \
-         not know {program}; start it with mpirun -n {}",
-        place.world, place.world
-    )))
+    Err(Error::Config(stranger(place, world, &mpi::library())))
+}
+
+/// What there is to say of a launcher that MPI does not know.
+fn stranger(place: &Place, world: usize, library: &str) -> String {
+    let (program, ranks) = (place.launcher.program(), place.world);
+    let why = match place.launcher {
+        Launcher::Torchrun => "torchrun starts ranks of --transport nccl",
+        Launcher::Pmi => "this mpiexec is of another MPI, as MPICH's Hydra or Intel's",
+        Launcher::Slurm => "srun has to be told --mpi=pmix",
+        Launcher::OpenMpi => "this mpirun is of another version",
+    };
+    format!(
+        "{program} started {ranks} processes, but in MPI this one is of a world of {world}: {why}; \
+         this program is built with {library}, whose mpirun starts it: mpirun -n {ranks} emb ..., or \
+         emb launch -n {ranks} -- ..."
+    )
 }
 
 /// Processes of one launcher that would know nothing of each other.
@@ -298,7 +309,28 @@ fn apart(place: &Place, what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::per_host;
+    use super::{per_host, stranger};
+    use crate::launch::{Launcher, Place};
+
+    #[test]
+    fn a_launcher_that_mpi_does_not_know_is_named_with_the_one_it_does() {
+        let said = |launcher| {
+            let (local_rank, local_world) = (None, None);
+            let place = Place { rank: 1, world: 2, local_rank, local_world, launcher };
+            stranger(&place, 1, "Open MPI v4.1.4")
+        };
+        for (launcher, why) in [
+            (Launcher::Pmi, "mpiexec started 2 processes"),
+            (Launcher::Pmi, "MPICH's Hydra"),
+            (Launcher::Torchrun, "--transport nccl"),
+            (Launcher::Slurm, "--mpi=pmix"),
+            (Launcher::OpenMpi, "another version"),
+        ] {
+            let text = said(launcher);
+            let remedy = "Open MPI v4.1.4, whose mpirun starts it: mpirun -n 2";
+            assert!(text.contains(why) && text.contains(remedy), "{text}");
+        }
+    }
 
     #[test]
     fn hosts_are_nodes_where_they_have_equally_many_neighbours() {

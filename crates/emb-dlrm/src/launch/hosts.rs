@@ -107,6 +107,11 @@ impl Hosts {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Hosts in order, and how many ranks each takes.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.0.iter().map(|(name, ranks)| (name.as_str(), *ranks))
+    }
+
     /// The host of a rank; `None` beyond the last.
     pub fn of(&self, rank: usize) -> Option<&str> {
         let mut first = 0;

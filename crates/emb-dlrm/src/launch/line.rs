@@ -100,7 +100,10 @@ impl Switchboard {
         let mut addresses: Vec<SocketAddr> = vec![(Ipv4Addr::LOCALHOST, port).into()];
         for name in hosts.iter().flat_map(|hosts| hosts.names()) {
             let address = towards(name).map_err(|error| {
-                Error::Start(format!("--hosts or --hostfile: host {name}: {error}"))
+                Error::Start(format!(
+                    "--hosts or --hostfile: host {name}: {error}; it has to be known by this name \
+                     (DNS or /etc/hosts), and reachable"
+                ))
             })?;
             let address = SocketAddr::new(address, port);
             // Ranks of this host come by its own address too; those of others must not.

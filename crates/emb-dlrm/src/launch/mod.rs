@@ -24,6 +24,8 @@ mod error;
 mod frames;
 mod hello;
 #[cfg(feature = "cli")]
+mod hints;
+#[cfg(feature = "cli")]
 mod hosts;
 #[cfg(feature = "cli")]
 mod keeper;
@@ -34,6 +36,7 @@ mod line;
 mod meet;
 #[cfg(feature = "cli")]
 pub mod mpirun;
+mod nodes;
 mod place;
 mod point;
 #[cfg(feature = "cli")]

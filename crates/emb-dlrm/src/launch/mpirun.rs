@@ -1,8 +1,9 @@
 //! `mpirun` of Open MPI: where it is, and how it is called.
 
-use super::Error;
+use super::hints::Allocation;
 use super::keeper::VARIABLE;
 use super::start::MpiRun;
+use super::{Error, environment};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -60,9 +61,13 @@ pub(super) fn arguments(run: &MpiRun, world: usize) -> Vec<OsString> {
     // This host is named, because mpirun would otherwise take all hosts of an allocation it is in.
     let here = || format!("localhost:{world}");
     all.extend(["--host".to_owned(), hosts.unwrap_or_else(here)]);
+    if run.hosts.is_none() {
+        // A scheduler may have given this job fewer tasks than the host has cores.
+        all.push("--oversubscribe".to_owned());
+    }
     if run.hosts.is_none() && world > cores() {
         // Ranks that wait leave the cores to the others.
-        all.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(str::to_owned));
+        all.extend(["--mca", "mpi_yield_when_idle", "1"].map(str::to_owned));
     }
     all.extend(run.arguments.iter().cloned());
     all.extend(["-n".to_owned(), world.to_string()]);
@@ -77,6 +82,11 @@ fn cores() -> usize {
 pub fn notes(run: &MpiRun, world: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let cores = cores();
+    if run.hosts.is_none()
+        && let Some(unused) = Allocation::find(&environment).and_then(|all| all.unused())
+    {
+        notes.push(unused);
+    }
     if run.hosts.is_none() && world > cores {
         notes.push(format!("{world} ranks share {cores} cores"));
     }
@@ -110,7 +120,10 @@ mod tests {
     #[test]
     fn hosts_are_handed_on_and_one_host_takes_more_ranks_than_cores() {
         let here = arguments(&MpiRun::default(), 4000);
-        assert!(here.contains(&"--oversubscribe".into()), "{here:?}");
+        assert!(here.contains(&"mpi_yield_when_idle".into()), "{here:?}");
+        // In a job of one task, too: Slurm's slots are not cores.
+        let one = arguments(&MpiRun::default(), 1);
+        assert!(one.contains(&"--oversubscribe".into()), "{one:?}");
         assert!(here.contains(&"localhost:4000".into()), "{here:?}");
         let hosts = crate::launch::Hosts::parse("a:2,b:2").ok();
         let there = MpiRun { hosts, arguments: vec!["--verbose".into()], ..MpiRun::default() };

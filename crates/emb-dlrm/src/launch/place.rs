@@ -1,5 +1,6 @@
 //! Which rank this process is, by the variables of whoever started it: [`Place`].
 
+use super::nodes::tasks;
 use super::{Error, Lookup, environment};
 use std::fmt;
 
@@ -176,12 +177,16 @@ fn slurm(lookup: Lookup<'_>) -> Result<Option<Place>, Error> {
     let lists = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
     let of_list = lists.iter().find_map(|&name| set(lookup, name).map(|list| (name, list)));
     let local_world = match of_list {
-        Some((name, list)) => Some(tasks_of_node(&list, node).ok_or_else(|| Error::Variable {
-            launcher,
-            variable: name,
-            value: list.clone(),
-            problem: format!("no number of tasks for node {node}, as 4(x2),3 would be"),
-        })?),
+        Some((name, list)) => {
+            Some(tasks(&list).and_then(|of| of.get(node).copied()).ok_or_else(|| {
+                Error::Variable {
+                    launcher,
+                    variable: name,
+                    value: list.clone(),
+                    problem: format!("no number of tasks for node {node}, as 4(x2),3 would be"),
+                }
+            })?)
+        }
         None => number(lookup, launcher, "SLURM_NTASKS_PER_NODE")?,
     };
     if let (Some(local), Some(of)) = (local_rank, local_world) {
@@ -197,23 +202,6 @@ fn of_list_name(lookup: Lookup<'_>, lists: &[&'static str]) -> &'static str {
         .find(|name| set(lookup, name).is_some())
         .copied()
         .unwrap_or("SLURM_NTASKS_PER_NODE")
-}
-
-/// The tasks of a node in Slurm's notation: `4(x2),3` is 4, 4 and 3.
-fn tasks_of_node(list: &str, node: usize) -> Option<usize> {
-    let mut first = 0;
-    for part in list.split(',') {
-        let (tasks, nodes) = match part.split_once("(x") {
-            Some((tasks, times)) => (tasks, times.strip_suffix(')')?.parse().ok()?),
-            None => (part, 1),
-        };
-        let tasks: usize = tasks.parse().ok()?;
-        first += nodes;
-        if node < first {
-            return Some(tasks);
-        }
-    }
-    None
 }
 
 /// Rank and world: both or neither.
@@ -274,5 +262,7 @@ pub(super) fn set(lookup: Lookup<'_>, name: &str) -> Option<String> {
     lookup(name).filter(|value| !value.trim().is_empty())
 }
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;

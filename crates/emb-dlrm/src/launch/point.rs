@@ -1,7 +1,7 @@
 //! Where ranks meet before any transport joins them: [`Point`].
 
 use super::place::{number, set};
-use super::{Error, Launcher, Lookup, Place};
+use super::{Error, Launcher, Lookup, Place, nodes};
 use std::fmt;
 
 /// First of the ports that are taken where nobody names one, and how many of them there are: below
@@ -61,9 +61,9 @@ fn host(place: &Place, lookup: Lookup<'_>) -> Result<String, Error> {
     if place.local_world == Some(place.world) {
         return Ok("127.0.0.1".to_owned());
     }
-    let nodes = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
-    let list = nodes.iter().find_map(|name| set(lookup, name));
-    match list.as_deref().and_then(first_host) {
+    let lists = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+    let list = lists.iter().find_map(|name| set(lookup, name));
+    match list.as_deref().and_then(nodes::hosts).and_then(|hosts| hosts.into_iter().next()) {
         Some(host) if place.launcher == Launcher::Slurm => Ok(host),
         _ => Err(Error::NoAddress(format!(
             "rank {} of {} by {}: nothing says on which host rank 0 is: set MASTER_ADDR to its \
@@ -91,21 +91,6 @@ fn port(launcher: Launcher, lookup: Lookup<'_>) -> Result<u16, Error> {
     let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = name.bytes().fold(0x811c_9dc5, mix);
     Ok(PORTS.start + (hash % PORTS.len() as u32) as u16)
-}
-
-/// The first host of Slurm's notation: `gpu[03-05,9],login` begins with `gpu03`.
-fn first_host(list: &str) -> Option<String> {
-    let (name, rest) = match list.find(['[', ',']) {
-        Some(at) => list.split_at(at),
-        None => (list, ""),
-    };
-    let Some(inside) = rest.strip_prefix('[') else {
-        return (!name.is_empty()).then(|| name.to_owned());
-    };
-    let (numbers, after) = inside.split_once(']')?;
-    let first = numbers.split([',', '-']).next()?;
-    let suffix = after.split(',').next().unwrap_or("");
-    Some(format!("{name}{first}{suffix}"))
 }
 
 #[cfg(test)]
@@ -168,19 +153,5 @@ mod tests {
         };
         assert!(step("0").starts_with("n07:2"), "{}", step("0"));
         assert_ne!(step("0"), step("1"));
-    }
-
-    #[test]
-    fn the_first_host_of_slurms_lists() {
-        for (list, first) in [
-            ("gpu[03-05,9],login", "gpu03"),
-            ("a,b", "a"),
-            ("a", "a"),
-            ("rack[1-2]n", "rack1n"),
-            ("x[5]", "x5"),
-        ] {
-            assert_eq!(first_host(list).as_deref(), Some(first), "{list}");
-        }
-        assert_eq!(first_host(""), None);
     }
 }

@@ -1,9 +1,10 @@
 //! The processes of a world from start to end: [`Launch`].
 
+mod absent;
 mod ranks;
 
 use super::Error;
-use super::children::{end_children, ended, listen};
+use super::children::{end_children, listen};
 use super::ending::{End, How, Verdict, judge};
 use super::frames::{FINISH, KILL, TERMINATE};
 use super::keeper::GRACE;
@@ -174,6 +175,9 @@ impl World<'_> {
             // Who did not come before all were told to end is not waited for.
             let told = matches!(self.phase, Phase::Told(_) | Phase::Killed(_));
             if told && self.ends.len() + missing.len() == self.launch.world {
+                if requests.signal() == 0 && self.is_abandoned() {
+                    return Ok(self.abandoned(&missing, events, children, requests));
+                }
                 return Ok(self.outcome(requests));
             }
             if !noted && now - begun > START_NOTE {
@@ -210,28 +214,6 @@ impl World<'_> {
             }
             (signal, _) => Outcome::Signal(signal),
         }
-    }
-
-    fn not_started(
-        &self,
-        missing: &[usize],
-        children: &mut [Child],
-        requests: &Requests,
-    ) -> Outcome {
-        let signal = requests.signal();
-        if signal != 0 {
-            return Outcome::Signal(signal);
-        }
-        let codes: Vec<i32> = children.iter_mut().filter_map(ended).collect();
-        let code = codes.into_iter().find(|&code| code != 0).unwrap_or(0);
-        let who = match &self.launch.start {
-            Start::MpiRun(_) => "mpirun",
-            Start::Here => "their keepers",
-        };
-        let named = self.named(missing);
-        let what = format!("{who} ended with exit code {code} before {named} started");
-        // Nothing was done, whatever it says itself.
-        Outcome::NotStarted(what, u8::try_from(code.max(1)).unwrap_or(1))
     }
 
     fn heed(&mut self, requests: &Requests) {

@@ -70,6 +70,15 @@ fn the_doctor_of_many_processes_has_no_threads_for_ranks() {
     }
 }
 
+#[test]
+fn launchers_side_by_side_are_refused_too() {
+    for (program, variables) in LAUNCHERS {
+        let args = ["launch", "-n", "2", "--", "train", "--data", "synthetic"];
+        let place = format!("rank 2 of 4 by {program}: emb launch starts the ranks itself");
+        refused(&emb(variables, &args), &[&place, &format!("without {program}")]);
+    }
+}
+
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn u42_a_build_without_mpi_says_how_to_build_with_it() {

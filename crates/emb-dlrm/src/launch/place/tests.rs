@@ -82,11 +82,10 @@ fn a_step_smaller_than_its_allocation_counts_its_own_tasks() {
 }
 
 #[test]
-fn tasks_of_nodes_are_read_in_slurms_notation() {
-    let of = |list: &str, node| super::tasks_of_node(list, node);
-    assert_eq!([0, 1, 2, 3].map(|node| of("4(x2),3", node)), [Some(4), Some(4), Some(3), None]);
-    assert_eq!(of("x", 0), None);
-    assert_eq!(of("4(x2", 0), None);
+fn tasks_that_slurm_does_not_tell_for_a_node_are_refused() {
+    let short = [STEP, &[("SLURM_STEP_TASKS_PER_NODE", "4")]].concat();
+    let short: Vec<_> = short.into_iter().rev().collect();
+    refused(&short, &["SLURM_STEP_TASKS_PER_NODE=4", "node 1"]);
     let wrong = [STEP, &[("SLURM_STEP_TASKS_PER_NODE", "four")]].concat();
     let wrong: Vec<_> = wrong.into_iter().rev().collect();
     refused(&wrong, &["SLURM_STEP_TASKS_PER_NODE=four", "node 1", "4(x2),3"]);

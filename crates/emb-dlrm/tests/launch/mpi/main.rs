@@ -240,6 +240,39 @@ fn ends_mpirun(folder: &Folder, name: &str, own: &[&str]) -> support::Run {
 }
 
 #[test]
+fn an_mpirun_that_cannot_start_all_has_its_say_and_the_others_are_no_cause() {
+    let folder = Folder::new("abandoned");
+    folder.program("program", "touch \"$EMB_TEST_FOLDER/there\"; exec sleep 1000");
+    // As mpirun does where a host has no such program: ends the others, then says why.
+    let partly = "case $1 in --version) echo 'mpirun (Open MPI) 4'; exit;; esac; \
+                  while [ \"$2\" != launch-rank ]; do shift; done; \
+                  OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 \"$@\" & \
+                  while [ ! -e \"$EMB_TEST_FOLDER/there\" ]; do sleep 0.01; done; \
+                  kill -TERM $!; wait $!; echo 'no such program on node b' >&2; exit 7";
+    folder.program("mpirun", partly);
+    let (mpirun, program) = (folder.path("mpirun"), folder.path("program"));
+    let own = ["--mpirun", &mpirun, "--program", &program, "--hosts", "localhost,127.0.0.2"];
+    let save = ["--save", &folder.path("model")];
+    let run = launch(&folder, "2", &[&own[..], &["--restart"]].concat(), &save).wait();
+    run.ended(7);
+    run.note("no such program on node b");
+    let said = run.note("launch: mpirun ended with exit code 7 before rank 1 on 127.0.0.2 started");
+    assert!(said.contains("`ssh -o BatchMode=yes 127.0.0.2 "), "{said}");
+    assert!(!run.err.contains("was killed"), "{}", run.err);
+    folder.nobody_is_left();
+}
+
+#[test]
+fn an_mpirun_of_another_mpi_is_told_by_what_it_calls_itself() {
+    let folder = Folder::new("hydra");
+    folder.program("mpirun", "case $1 in --version) echo 'HYDRA build details:';; esac; exit 255");
+    let run = launch(&folder, "2", &["--mpirun", &folder.path("mpirun")], &[]).wait();
+    run.ended(255);
+    let said = run.note("launch: mpirun ended with exit code 255 before ranks 0 and 1 started");
+    assert!(said.contains("\"HYDRA build details:\"") && said.contains("--mpirun PATH"), "{said}");
+}
+
+#[test]
 fn an_mpirun_that_is_killed_is_named_and_its_signal_is_that_of_the_run() {
     let run = ends_mpirun(&Folder::new("mpirun"), "KILL", &[]);
     run.ended(137);

@@ -5,6 +5,7 @@ mod rows;
 
 use emb_dlrm::checkpoint::Manifest;
 pub(crate) use rows::rows;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,10 +36,15 @@ impl Folder {
 
     /// A program of the shell.
     pub(crate) fn program(&self, name: &str, text: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        self.file(name, &format!("#!/bin/sh\n{text}\n"));
-        let mode = PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(self.0.join(name), mode).expect("a program");
+        // Another writes it: what this process has open for writing, a process that a test beside this
+        // one just starts has open too, and then it can't be run ("text file busy").
+        let mut writer = Command::new("sh");
+        writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(self.0.join(name));
+        let mut writer = writer.stdin(Stdio::piped()).spawn().expect("a shell");
+        let mut to = writer.stdin.take().expect("invariant: it is piped");
+        to.write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).expect("a text");
+        drop(to);
+        assert!(writer.wait().expect("a shell").success(), "{name} can't be written");
     }
 
     pub(crate) fn wait_for(&self, files: &[&str]) {

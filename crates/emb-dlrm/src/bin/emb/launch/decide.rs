@@ -6,7 +6,9 @@ use crate::args::{
 };
 use clap::Parser;
 use emb_dlrm::config::{DeviceKind, Options};
-use emb_dlrm::launch::{Hosts, Launch, MpiRun, Start, gpus, has_mpi, look_at_folder, mpirun};
+use emb_dlrm::launch::{
+    Hosts, Launch, MpiRun, Place, Start, gpus, has_mpi, look_at_folder, mpirun,
+};
 use emb_dlrm::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -32,6 +34,7 @@ pub(super) struct Plan {
 /// What contradicts itself or can't be started, by flag.
 pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
     let refuse = |what: String| Err(Error::Config(what));
+    alone()?;
     let train = train_args(&args.command)?;
     let json = train.as_ref().is_some_and(|train| train.json);
     let measures = train.is_none();
@@ -91,6 +94,22 @@ pub(super) fn decide(args: LaunchArgs) -> Result<Plan> {
     let grace = Duration::from_secs_f64(args.timeout_to_end);
     let launch = Launch { emb, start, world, program: all, grace };
     Ok(Plan { launch, json, options, transport, restarts: args.restart, before })
+}
+
+/// Refuses to be one of several: each would start all ranks.
+fn alone() -> Result<()> {
+    // Variables that make no sense are no launcher's.
+    match Place::from_environment() {
+        Ok(Some(Place { rank, world, launcher, .. })) if world > 1 => {
+            let program = launcher.program();
+            Err(Error::Config(format!(
+                "rank {rank} of {world} by {program}: emb launch starts the ranks itself, and {world} \
+                 would each start all: start it once, without {program}, or start emb train by \
+                 {program}"
+            )))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The command line of `emb train`, checked before anything starts; `None` for a command that takes the
