@@ -195,6 +195,16 @@ pub enum Error {
         /// What the library says, or what is wrong.
         problem: String,
     },
+    /// Processes that did not all come: nothing is known of those that did not, nor who they are.
+    #[error("{call} failed on {place}: not all processes of the job came within {time:?}")]
+    Absent {
+        /// The call.
+        call: &'static str,
+        /// Rank and host.
+        place: String,
+        /// How long this process waited for the others.
+        time: std::time::Duration,
+    },
     /// What a device reported.
     #[error("{0}")]
     Space(String),

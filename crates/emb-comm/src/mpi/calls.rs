@@ -5,6 +5,7 @@ use mpi::ffi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A communicator. It lives until the library is finalized: a few a process, none is freed.
 #[derive(Clone, Copy)]
@@ -38,8 +39,17 @@ fn checked(call: &'static str, code: c_int) -> Result<()> {
 
 /// An error of a call.
 pub(super) fn failed(call: &'static str, problem: String) -> Error {
-    let place = PLACE.get().cloned().unwrap_or_else(by_launcher);
-    Error::Mpi { call, place, problem }
+    Error::Mpi { call, place: place(), problem }
+}
+
+/// The error of a process that has waited for the others this long.
+pub(super) fn absent(call: &'static str, time: Duration) -> Error {
+    Error::Absent { call, place: place(), time }
+}
+
+/// Where this process is, as far as it is known.
+fn place() -> String {
+    PLACE.get().cloned().unwrap_or_else(by_launcher)
 }
 
 /// Where this process will be, as launchers say it before the library does.

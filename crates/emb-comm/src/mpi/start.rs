@@ -104,10 +104,7 @@ fn join(time: Duration) -> Result<Comm> {
     if let Err(error) = thread {
         return Err(calls::failed("MPI_Init_thread", format!("no thread for it: {error}")));
     }
-    let late = |_| {
-        let problem = format!("not all processes of the job came within {time:?}");
-        Err(calls::failed("MPI_Init_thread", problem))
-    };
+    let late = |_| Err(calls::absent("MPI_Init_thread", time));
     wait.recv_timeout(time).unwrap_or_else(late)?;
     calls::when_exiting(end);
     Ok(*job.insert(Comm::all()))
@@ -123,8 +120,7 @@ fn copy(of: Comm, time: Duration) -> Result<Comm> {
             return Ok(comm);
         }
         if backoff.is_slow() && began.elapsed() > time {
-            let problem = format!("not all processes of the job came within {time:?}");
-            return Err(calls::failed("MPI_Comm_idup", problem));
+            return Err(calls::absent("MPI_Comm_idup", time));
         }
         backoff.pause();
     }

@@ -3,6 +3,7 @@
 mod conformance;
 mod faults;
 mod long;
+mod rounds;
 
 use emb_comm::{Mpi, MpiOptions};
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = conformance::cases();
     cases.extend(faults::cases());
     cases.extend(long::cases());
+    cases.extend(rounds::cases());
     cases
 }
 

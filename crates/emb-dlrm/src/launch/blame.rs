@@ -25,7 +25,12 @@ pub(crate) fn last_words(error: &emb_comm::Error) -> u8 {
 
 /// Whether a process failed because of a peer. Whom it missed is told to `emb launch`.
 fn of_peer(error: &emb_comm::Error) -> bool {
-    let emb_comm::Error::Failed { rank, failure, .. } = error else { return false };
+    let (rank, failure) = match error {
+        // Who did not come is not known: who stays when all others gave up.
+        emb_comm::Error::Absent { .. } => return true,
+        emb_comm::Error::Failed { rank, failure, .. } => (rank, failure),
+        _ => return false,
+    };
     if !is_of_peer(*rank, failure) {
         return false;
     }
@@ -61,6 +66,7 @@ mod tests {
     use super::*;
     use emb_comm::{Collective, Options};
     use std::sync::Mutex;
+    use std::time::Duration;
 
     /// What each of two ranks would end the job with after `work`.
     fn codes(work: fn(&mut emb_comm::Local) -> emb_comm::Result<()>) -> [Option<u8>; 2] {
@@ -74,6 +80,15 @@ mod tests {
         });
         run.expect_err("ranks that fail");
         codes.into_inner().expect("no rank panics")
+    }
+
+    #[test]
+    fn peers_that_never_came_are_not_the_fault_of_who_waited() {
+        let (call, place) = ("MPI_Init_thread", "rank 0".to_owned());
+        let absent = emb_comm::Error::Absent { call, place, time: Duration::from_mins(2) };
+        assert!(of_peer(&absent));
+        let (call, place, problem) = ("MPI_Init_thread", "rank 0".to_owned(), "no".to_owned());
+        assert!(!of_peer(&emb_comm::Error::Mpi { call, place, problem }));
     }
 
     #[test]
