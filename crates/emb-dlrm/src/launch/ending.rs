@@ -69,6 +69,13 @@ impl Verdict {
     fn orphaned(cause: End) -> Self {
         Self { orphaned: true, code: 1, ..Self::of(cause, Vec::new()) }
     }
+
+    /// Which of `world` ranks do not start again, with their places on hosts: those that are lost,
+    /// but for one where all are, as nothing says that it would be killed again.
+    pub fn left_out(&self, world: usize) -> Vec<usize> {
+        let all = self.lost.len() >= world;
+        self.lost.iter().copied().filter(|&rank| !all || rank != self.cause.rank).collect()
+    }
 }
 
 impl End {
@@ -176,7 +183,10 @@ pub fn judge(ends: &[End]) -> Option<Verdict> {
     if let Some(&cause) = gave_up.first() {
         return Some(Verdict::of(cause.clone(), Vec::new()));
     }
-    ends.iter().find(|end| !end.is_good()).cloned().map(Verdict::orphaned)
+    let cause = ends.iter().find(|end| !end.is_good())?.clone();
+    // Nobody knows who sent the signal, but which it was.
+    let code = if matches!(cause.how, How::Signal(_)) { cause.exit_code() } else { 1 };
+    Some(Verdict { code, ..Verdict::orphaned(cause) })
 }
 
 #[cfg(test)]
@@ -235,6 +245,14 @@ mod tests {
     }
 
     #[test]
+    fn where_all_are_lost_one_starts_again_whose_host_is_there() {
+        let verdict = judge(&[end(0, How::Gone), end(1, How::Signal(9))]).expect("lost");
+        assert_eq!((verdict.left_out(3), verdict.left_out(2)), (vec![0, 1], vec![0]));
+        let verdict = judge(&[end(0, How::Signal(9))]).expect("lost");
+        assert_eq!(verdict.left_out(1), [0; 0]);
+    }
+
+    #[test]
     fn hosts_that_are_gone_take_their_ranks_along() {
         let gone = [end(2, How::Gone), end(3, How::Gone), told(0), told(1)];
         check(&gone, (2, How::Gone), &[2, 3]);
@@ -251,7 +269,9 @@ mod tests {
             assert_eq!(verdict.lost, [0; 0]);
         }
         // All were ended by who had started them.
-        assert!(all(&[told(0), told(1)]).orphaned);
+        let ended = all(&[told(0), told(1)]);
+        assert!(ended.orphaned);
+        assert_eq!(ended.code, 143, "what is said is that a signal ended it");
         // A rank that failed before has not failed because of it.
         let first = all(&[end(1, How::Code(2)), orphan(0, How::Code(1))]);
         assert_eq!((first.cause.rank, first.orphaned, first.code), (1, false, 2));

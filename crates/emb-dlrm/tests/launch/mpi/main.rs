@@ -105,6 +105,22 @@ fn u28_a_stopped_process_is_named_by_the_others_and_left_out() {
 }
 
 #[test]
+fn u28_a_training_that_lost_all_of_its_ranks_goes_on_with_one() {
+    let folder = Folder::new("all");
+    folder.file("data", &rows(SAMPLES as usize));
+    let model = folder.path("model");
+    let own = ["--restart", "--hosts", "localhost:2"];
+    let run = launch(&folder, "2", &own, &["--save", &model, "--save-every", "20"]);
+    let ranks = [0, 1].map(|rank| run.rank_after(rank, 20));
+    ranks.map(|pid| signal(pid, "KILL"));
+    let run = run.wait();
+    run.ended(0);
+    assert!(run.note("launch: ranks 0 and 1 were lost in step").ends_with("on 1 rank"));
+    let manifest = Manifest::read(folder.0.join("model").as_path()).expect("a checkpoint");
+    assert_eq!(manifest.samples, SAMPLES);
+}
+
+#[test]
 fn a_bad_line_of_data_is_not_tried_again_and_its_exit_code_is_that_of_the_run() {
     let folder = Folder::new("bad");
     let text = rows(200) + "no row\n";

@@ -33,7 +33,8 @@ impl Plan {
             return Ok(false);
         }
         let Some(dir) = self.options.save.clone() else { return Ok(false) };
-        let world = self.launch.world.saturating_sub(verdict.lost.len()).max(1);
+        let left_out = verdict.left_out(self.launch.world);
+        let world = self.launch.world - left_out.len();
         let found = manifest(&dir);
         let of_this_run = self.options.resume == Some(true) || found != self.before;
         let from = match (found.is_some() && of_this_run).then(|| Manifest::read(&dir)) {
@@ -66,7 +67,7 @@ impl Plan {
         self.launch.program.extend(self.command_line(&dir)?);
         self.launch.world = world;
         if let Start::MpiRun(run) = &mut self.launch.start {
-            run.hosts = run.hosts.take().map(|hosts| hosts.without(&verdict.lost));
+            run.hosts = run.hosts.take().map(|hosts| hosts.without(&left_out));
         }
         Ok(true)
     }
