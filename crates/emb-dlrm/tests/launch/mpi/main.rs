@@ -112,7 +112,9 @@ fn u28_a_training_that_lost_all_of_its_ranks_goes_on_with_one() {
     let own = ["--restart", "--hosts", "localhost:2"];
     let run = launch(&folder, "2", &own, &["--save", &model, "--save-every", "20"]);
     let ranks = [0, 1].map(|rank| run.rank_after(rank, 20));
-    ranks.map(|pid| signal(pid, "KILL"));
+    for pid in ranks {
+        signal(pid, "KILL");
+    }
     let run = run.wait();
     run.ended(0);
     assert!(run.note("launch: ranks 0 and 1 were lost in step").ends_with("on 1 rank"));
