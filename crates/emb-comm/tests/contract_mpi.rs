@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
 /// Until when a job is over of which a process ended: the launcher has 2 seconds to notice, and where
 /// it looks late, one of its own more to end the survivors.
-const NOTICED: Duration = Duration::from_secs(3);
+const NOTICED: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let case = std::env::var(processes::CASE).ok().and_then(|name| Case::named(&name));

@@ -36,6 +36,9 @@ pub(crate) fn slowness() -> f64 {
 fn mpirun() -> Command {
     let mut command = Command::new("mpirun");
     command.args(["--oversubscribe", "--bind-to", "none", "-n", &WORLD.to_string()]);
+    // Who is left when one is killed has nothing to say of it: the launcher says it, and need not
+    // wait a second, sometimes two, before it kills what is gone already.
+    command.args(["--mca", "odls_base_sigkill_timeout", "0"]);
     // For a test that is root's, as in a container.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command
