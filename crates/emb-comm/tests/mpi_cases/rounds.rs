@@ -82,10 +82,11 @@ fn same<T: Sum>(rank: &mut Mpi, cast: fn(f64) -> T) -> Result<(), Error> {
         let what = format!("rank {me}, parts of {counts:?} {}", T::NAME);
         equal(&own, &sums[start..][..counts[me]], &what);
     }
-    let mut own = values(me, part + 1);
-    rank.reduce_scatter(&values(me, world * (part + 1)), &mut own)?;
-    let what = format!("rank {me}, equal parts of {} {}", part + 1, T::NAME);
-    equal(&own, &sums[me * (part + 1)..][..part + 1], &what);
+    let each = part + 1;
+    let mut own = values(me, each);
+    rank.reduce_scatter(&values(me, world * each), &mut own)?;
+    let what = format!("rank {me}, equal parts of {each} {}", T::NAME);
+    equal(&own, &sums[me * each..][..each], &what);
     Ok(())
 }
 
