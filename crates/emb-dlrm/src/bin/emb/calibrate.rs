@@ -15,6 +15,9 @@ use emb_shard::Topology;
 use serde::Serialize;
 use std::time::Duration;
 
+/// An error of sizes held out that a quiet machine does not show: it predicts them to a few percent.
+const LARGE: f64 = 0.1;
+
 /// What is printed for machines.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -153,6 +156,13 @@ fn text(args: &CalibrateArgs, calibration: &Calibration) -> Result<String> {
         .collect();
     let mut parts = vec![table(&head, &rows)];
     parts.push(format!("largest error: {}, {}", worst(false, "fitted"), worst(true, "held out")));
+    if calibration.worst(true).is_some_and(|error| error > LARGE) {
+        parts.push(format!(
+            "sizes held out are missed by more than {:.0} %: measure again where nothing else runs, or \
+             longer (--seconds)",
+            100.0 * LARGE
+        ));
+    }
     parts.push(topology.to_string());
     parts.extend(bent);
     parts.extend(calibration.notes.iter().cloned());

@@ -32,7 +32,7 @@ pub(crate) struct LaunchArgs {
     /// Ranks to start, a process each [default: the places of --hosts or --hostfile, or the GPUs of this host]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) ranks: Option<u32>,
-    /// Hosts, each with how many ranks it takes, as a:4,b:4; one where it is not said.
+    /// Hosts, each with how many ranks it takes, as a:4,b:4; where it is not said equally many, or one.
     #[arg(long, value_name = "HOST[:N],..", conflicts_with = "hostfile")]
     pub(crate) hosts: Option<String>,
     /// File with a host a line: `name slots=N`.
