@@ -24,8 +24,6 @@ mod line;
 mod member;
 mod message;
 mod missed;
-#[cfg(all(test, not(loom)))]
-mod tests;
 
 pub(super) use member::Member;
 

@@ -1,1 +1,0 @@
-//! Controls between threads of a process, and peers that say nothing.
