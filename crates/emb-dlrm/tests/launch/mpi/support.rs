@@ -124,7 +124,11 @@ impl<'a> Launched<'a> {
     pub(crate) fn start(folder: &'a Folder, own: &[&str], train: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_emb"));
         command.arg("launch").args(own).args(["--", "train"]).args(train);
-        command.env(MARK, &folder.0);
+        // What mpirun keeps for a host lies in a folder that is removed with the last that uses it, also
+        // where another begins to: tests beside this one have others.
+        let temporary = folder.0.join("tmp");
+        std::fs::create_dir_all(&temporary).expect("a folder");
+        command.env(MARK, &folder.0).env("TMPDIR", temporary);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().expect("the launcher starts"), folder }
     }
