@@ -18,8 +18,7 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(30);
 /// Until when ranks are told that need not wait, and how much later than the timeout the others.
 const SOON: Duration = Duration::from_secs(1);
-/// Until when a job is over of which a process ended: the launcher has 2 seconds to notice, and where
-/// it looks late, one of its own more to end the survivors.
+/// Until when a job is over of which a process ended.
 const NOTICED: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {

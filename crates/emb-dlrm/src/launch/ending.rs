@@ -149,12 +149,16 @@ impl fmt::Display for End {
 /// Says which of the ends, in the order in which they came, was the first cause; `None` where all
 /// ended well.
 ///
-/// A lost process is never the consequence of another's failure, so it comes first; then who failed
-/// by itself, unless who had started it was gone before. Where all only say that a peer failed, it is
+/// A lost process is never the consequence of another's failure, so it comes first, but for keepers that
+/// went after a rank had MPI end the job: `mpirun` kills them, too. Then who failed by itself, unless who had started it was gone before. Where all only say that a peer failed, it is
 /// the one that did not end by itself: it stalled. Where none failed and all were ended, it was by who
 /// had started them.
 pub fn judge(ends: &[End]) -> Option<Verdict> {
-    let lost = ends.iter().filter(|end| end.is_lost() && end.how != How::Stalled);
+    let all_ended = ends.iter().position(|end| end.is_own() && end.how == How::Code(JOB_ENDED));
+    let ended_with_all =
+        |end: &End| end.how == How::Gone && all_ended.is_some_and(|at| !ends[..at].contains(end));
+    let lost =
+        ends.iter().filter(|end| end.is_lost() && end.how != How::Stalled && !ended_with_all(end));
     let first = lost.clone().find(|end| end.how != How::Gone).or_else(|| lost.clone().next());
     if let Some(cause) = first {
         let ranks: BTreeSet<usize> = lost.map(|end| end.rank).collect();
@@ -168,7 +172,7 @@ pub fn judge(ends: &[End]) -> Option<Verdict> {
     }
     let gave_up: Vec<&End> = ends.iter().filter(|end| end.is_of_a_peer()).collect();
     let named: BTreeSet<usize> = gave_up.iter().flat_map(|end| end.missing.clone()).collect();
-    let stayed = || ends.iter().filter(|end| end.told);
+    let stayed = || ends.iter().filter(|end| end.told || ended_with_all(end));
     // Where one of them had MPI end the job, the others may not have come to give up.
     let all_spoke =
         !gave_up.is_empty() && gave_up.iter().all(|end| end.how != How::Code(JOB_ENDED));
@@ -239,7 +243,11 @@ mod tests {
         check(&[job.clone(), told(1), told(2)], (0, How::Code(70)), &[]);
         check(&[job, gave_up(1, &[2]), told(3), told(2)], (2, How::Stalled), &[2]);
         let stuck = End { missing: vec![2], ..end(0, How::Code(70)) };
-        check(&[stuck, told(1), told(2)], (2, How::Stalled), &[2]);
+        check(&[stuck.clone(), told(1), told(2)], (2, How::Stalled), &[2]);
+        // It kills keepers, too, before they say how their ranks ended; a host may be gone before.
+        check(&[stuck.clone(), end(1, How::Gone), told(2)], (2, How::Stalled), &[2]);
+        check(&[stuck.clone(), told(1), end(2, How::Gone)], (2, How::Stalled), &[2]);
+        check(&[end(1, How::Gone), stuck, told(2)], (1, How::Gone), &[1]);
         // A rank that woke up in time and gave up too.
         check(&[gave_up(0, &[2]), gave_up(2, &[0])], (0, How::Code(75)), &[]);
     }
