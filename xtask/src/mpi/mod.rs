@@ -117,10 +117,6 @@ fn machine(
 fn step(program: &Executable, machine: Option<&Machine>, rows: &Path) -> Option<Step> {
     let mut command = Command::new(&program.file);
     command.current_dir(&program.folder).env(ROWS, rows).env("RUST_TEST_NOCAPTURE", "1");
-    if program.target.name == "launch_mpi" {
-        // Several starts of mpirun on several hosts that are this one get in each other's way.
-        command.env("RUST_TEST_THREADS", "1");
-    }
     let mut way = "-";
     if program.target.requires(&DEVICE) {
         machine?.prepare(&mut command, Schedule { kind: "random", seed: 1 }, 4);

@@ -47,10 +47,6 @@ impl Folder {
         assert!(writer.wait().expect("a shell").success(), "{name} can't be written");
     }
 
-    pub(crate) fn wait_for(&self, files: &[&str]) {
-        until(|| files.iter().all(|name| self.0.join(name).exists()).then_some(()));
-    }
-
     /// A helper that `mpirun` has on a host, and what it started.
     pub(crate) fn helper_and_children(&self, number: usize) -> Vec<u32> {
         let is_helper = "orted\0-mca\0ess\0env\0";
@@ -135,6 +131,21 @@ impl<'a> Launched<'a> {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns once the ranks have made these files; they do before the launcher ends.
+    pub(crate) fn wait_for(mut self, files: &[&str]) -> Self {
+        let all = |folder: &Folder| files.iter().all(|name| folder.0.join(name).exists());
+        let begin = Instant::now();
+        while !all(self.folder) {
+            if self.child.try_wait().expect("a child").is_some() {
+                let run = self.wait();
+                panic!("ended with {:?} before {files:?} were there: {}", run.code, run.err);
+            }
+            assert!(begin.elapsed() < LONG, "{files:?} were not there within {LONG:?}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self
     }
 
     /// The process of a rank, once the training has saved step `step`. The rank is that which has a
