@@ -253,10 +253,12 @@ fn arrives_or_is_refused(wire: Wire, values: &[f32], dim: usize) {
             let least = own.iter().copied().fold(f32::INFINITY, f32::min);
             let most = own.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             assert_eq!((min, max), (least, most));
-            // Whole ranges that are no number, or that end within the rounding of the format.
+            // Whole ranges that are no number, or that end within the rounding of the format; in
+            // `int4` also a smallest value that no `bf16` is below.
             let part = if wire == Wire::Int4 { 0.97 } else { 1.0 - 1e-6 };
             let wide = most / 2.0 - least / 2.0 >= f32::MAX / 2.0 * part;
-            assert!(wide || most >= f32::MAX * part, "{wire}: {least:e} to {most:e}");
+            let low = wire == Wire::Int4 && least < half::bf16::MIN.to_f32();
+            assert!(wide || low || most >= f32::MAX * part, "{wire}: {least:e} to {most:e}");
         }
         other => panic!("{wire}: {other}"),
     }
@@ -272,6 +274,22 @@ fn a_row_of_int8_whose_last_step_is_no_number_is_refused() {
     assert!(matches!(error, Error::RangeTooWide { row: 0, .. }), "{error}");
     arrives_or_is_refused(Wire::Int8Rowwise, &[0.0, f32::MAX], 2);
     arrives_or_is_refused(Wire::Int8Rowwise, &[f32::MIN, 0.0], 2);
+}
+
+#[test]
+fn rows_of_int4_at_the_end_of_the_numbers_arrive_or_are_refused() {
+    let least = half::bf16::MIN.to_f32();
+    let mut bytes = [0; 5];
+    let error = Wire::Int4.encode(&[least.next_down()], 1, &mut bytes).expect_err("no such bias");
+    assert!(matches!(error, Error::RangeTooWide { row: 0, .. }), "{error}");
+    Wire::Int4.encode(&[least], 1, &mut bytes).expect("is a bias itself");
+    assert_eq!(decode(Wire::Int4, &bytes, 1, 1), [least]);
+    // The last step, before the bias below zero is added to it, is beyond the largest number.
+    arrives_or_is_refused(Wire::Int4, &[3.376_550_8e38, -1.292_882e36], 2);
+    for value in [f32::MIN, least.next_down(), least, least.next_up()] {
+        arrives_or_is_refused(Wire::Int4, &[value], 1);
+        arrives_or_is_refused(Wire::Int4, &[value, 0.0], 2);
+    }
 }
 
 fn rows() -> impl Strategy<Value = (usize, Vec<f32>)> {

@@ -37,9 +37,11 @@ impl Grid {
         Self { scale: ((scale.to_bits() + 0xFFFF) >> 16) as u16, bias }
     }
 
+    /// Whether every code is a number, in the two roundings of `decode`: the product alone may be
+    /// beyond the largest number where the sum is not.
     #[inline(always)]
     fn is_finite(self) -> bool {
-        LEVELS.mul_add(wide(self.scale), wide(self.bias)).is_finite()
+        (LEVELS * wide(self.scale) + wide(self.bias)).is_finite()
     }
 }
 
@@ -99,7 +101,7 @@ impl RowCodec for Int4 {
         {
             let scale = wide(u16::from_le_bytes([grid[0], grid[1]]));
             let bias = wide(u16::from_le_bytes([grid[2], grid[3]]));
-            // The product is exact: 4 bits by 8.
+            // The product is exact, 4 bits by 8, and a number in what `holds` lets through.
             let value = |quantized: u8| f32::from(quantized) * scale + bias;
             let (pairs, last) = group.as_chunks_mut::<2>();
             let (whole, half) = packed.split_at(pairs.len());
