@@ -8,6 +8,9 @@ heading "suites and examples for implementations from outside"
 cargo test --workspace --all-features --test conformance
 cargo test --workspace --all-features --doc
 
+heading "unit tests of what is behind features"
+cargo test --workspace --all-features --lib
+
 heading "more faults and random plans than the default tests take"
 EMB_FAULTS=1000 cargo test --workspace --test faults
 EMB_CASES=80 cargo test --workspace --test sharded -- any_plan_equals every_plan_of_one in_any_format
