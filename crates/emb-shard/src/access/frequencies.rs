@@ -83,7 +83,8 @@ impl RowFrequencies {
         }
     }
 
-    /// Fewest rows, most frequent first, that take at least `share` of the look-ups.
+    /// Fewest rows, most frequent first, that take at least `share` of the look-ups; some more where
+    /// they have less than what shares are rounded by.
     ///
     /// # Errors
     /// A share outside `0..=1`.

@@ -229,31 +229,43 @@ fn any_access() -> impl Strategy<Value = Access> {
     ]
 }
 
+fn check_answers(access: &Access, rows: u64, top: u64, lookups: f64) {
+    let law = RowFrequencies::new(access, rows).expect("valid");
+    // More rows have more of the look-ups, up to rounding, and at least their part of them.
+    let share = law.share_of_top(top);
+    assert!(share <= law.share_of_top(top + 1) + 1e-12);
+    assert!(share >= top as f64 / rows as f64 - 1e-12);
+    // The fewest rows for a share have it, one less does not. Rows that have it already are enough,
+    // but for those that have less than what shares are rounded by.
+    let few = law.rows_for_share(share).expect("a share");
+    assert!(law.share_of_top(few) >= share);
+    assert!(few == 0 || law.share_of_top(few - 1) < share);
+    let beyond = |rows: u64| rows as f64 * law.probability(top).expect("a row");
+    assert!(few <= top || beyond(few - top) < 1e-12, "{few} rows for the share of {top}");
+    // Distinct rows: no more than look-ups or rows, and the parts of a cut add up.
+    let unique = law.expected_unique(lookups).expect("valid");
+    assert!(unique <= lookups.min(rows as f64) * (1.0 + 1e-9));
+    let part = |a, b| {
+        law.expected_unique_in(RowRange::new(a, b).expect("ascending"), lookups).expect("valid")
+    };
+    assert!(close(part(0, top) + part(top, rows), unique, 1e-9));
+    // Eight ranks touch more rows than one, less than eight times as many.
+    let group = law.expected_unique_of_group(lookups, 8).expect("valid");
+    assert!(unique <= group * (1.0 + 1e-9) && group <= 8.0 * unique * (1.0 + 1e-9));
+}
+
+#[test]
+fn answers_agree_where_a_row_has_less_than_the_rounding_of_a_share() {
+    // The last rows have 1e-17 of the look-ups each, shares near 1 are 1e-16 apart.
+    let access = Access::Zipf { exponent: 2.921_387_767_102_361_4 };
+    check_answers(&access, 798_887, 798_871, 1.0);
+}
+
 proptest! {
     #[test]
     fn answers_agree_with_one_another(
         access in any_access(), rows in 50_u64..1_000_000, top in 0.0..1.0, log in 0.0..12.0,
     ) {
-        let law = RowFrequencies::new(&access, rows).expect("valid");
-        let top = (top * rows as f64) as u64;
-        let lookups = 10_f64.powf(log);
-        // More rows have more of the look-ups, and at least their part of them.
-        let share = law.share_of_top(top);
-        prop_assert!(share <= law.share_of_top(top + 1));
-        prop_assert!(share >= top as f64 / rows as f64 - 1e-12);
-        // The fewest rows for a share have it, one less does not.
-        let few = law.rows_for_share(share).expect("a share");
-        prop_assert!(few <= top && law.share_of_top(few) >= share);
-        prop_assert!(few == 0 || law.share_of_top(few - 1) < share);
-        // Distinct rows: no more than look-ups or rows, and the parts of a cut add up.
-        let unique = law.expected_unique(lookups).expect("valid");
-        prop_assert!(unique <= lookups.min(rows as f64) * (1.0 + 1e-9));
-        let part = |a, b| {
-            law.expected_unique_in(RowRange::new(a, b).expect("ascending"), lookups).expect("valid")
-        };
-        prop_assert!(close(part(0, top) + part(top, rows), unique, 1e-9));
-        // Eight ranks touch more rows than one, less than eight times as many.
-        let group = law.expected_unique_of_group(lookups, 8).expect("valid");
-        prop_assert!(unique <= group * (1.0 + 1e-9) && group <= 8.0 * unique * (1.0 + 1e-9));
+        check_answers(&access, rows, (top * rows as f64) as u64, 10_f64.powf(log));
     }
 }
