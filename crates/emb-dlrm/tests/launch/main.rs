@@ -59,15 +59,17 @@ fn u28_a_killed_rank_is_named_with_its_step_and_all_are_ended() {
     let program = Program::new(
         "killed",
         "printf 00000000000000000037 | dd of=$EMB_STATUS conv=notrunc 2>/dev/null
-         if [ $RANK = 2 ]; then kill -9 $$; fi; exec sleep 1000",
+         if [ $RANK = 2 ]; then touch $FOLDER/killed; kill -9 $$; fi; exec sleep 1000",
     );
     let run = program.run(4, &["--timeout-to-end", "0.1"]);
+    let after = program.since("killed");
     run.ended(137);
     let said = run.note("launch: rank 2 (pid ");
-    assert!(said.contains("was killed by signal 9 (SIGKILL) after 0."), "{said}");
-    assert!(said.ends_with("in step 37"), "{said}");
+    assert!(said.contains("was killed by signal 9 (SIGKILL) after "), "{said}");
+    assert!(said.ends_with(" s, in step 37"), "{said}");
     assert!(said.contains(&format!("(pid {} on ", program.pid(2))), "{said}");
-    assert!(run.seconds < 3.0, "{} s", run.seconds);
+    // Noticed within 2 s, and all ended.
+    assert!(after < Duration::from_secs(3), "{after:?}");
     program.nobody_is_left(4);
 }
 
@@ -125,7 +127,8 @@ fn an_interrupt_ends_all_ranks_and_is_told_by_the_exit_code() {
 #[test]
 fn ranks_that_do_not_heed_a_request_to_end_are_killed_by_the_second() {
     let program = Program::new("deaf", "trap '' TERM INT; while :; do sleep 0.05; done");
-    let run = program.start(2, &[]);
+    // Those who are asked once have a minute, before they are killed.
+    let run = program.start(2, &["--timeout-to-end", "60"]);
     program.all_are_there(2);
     let asked = Instant::now();
     // Two that come before the launcher looks are one: where processors are busy it may look late.
@@ -135,8 +138,7 @@ fn ranks_that_do_not_heed_a_request_to_end_are_killed_by_the_second() {
     }
     let run = run.wait();
     run.ended(130);
-    // Those who are asked once have 3 seconds, before they are killed.
-    assert!(asked.elapsed() < Duration::from_millis(2900), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
     program.nobody_is_left(2);
 }
 
@@ -152,12 +154,12 @@ fn ranks_do_not_outlive_a_launcher_that_is_killed() {
 
 #[test]
 fn a_rank_does_not_outlive_its_keeper_and_counts_as_lost() {
-    let program = Program::new("keeper", "echo $PPID > $FOLDER/9.pid; exec sleep 1000");
-    let run = program.start(2, &["--timeout-to-end", "0.1"]);
+    let say = "if [ $RANK = 0 ]; then echo $PPID > $FOLDER/9.pid; echo here; fi; exec sleep 1000";
+    let program = Program::new("keeper", say);
+    let mut run = program.start(2, &["--timeout-to-end", "0.1"]);
     program.all_are_there(2);
-    // A keeper calls as soon as its rank is there; one that was heard of is meant.
-    std::thread::sleep(Duration::from_millis(300));
-    // Whichever rank's keeper it is.
+    // A keeper that was heard of is meant.
+    run.hears("here");
     Launched::kill(program.pid(9), "KILL");
     let run = run.wait();
     run.ended(1);

@@ -1,5 +1,6 @@
 //! Small programs as ranks, and what became of them.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +17,6 @@ pub(crate) struct Program {
 impl Program {
     /// A program of the shell.
     pub(crate) fn new(name: &str, text: &str) -> Self {
-        use std::os::unix::fs::PermissionsExt;
         let folder = std::env::temp_dir().join(format!("emb-launch-{}-{name}", std::process::id()));
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -24,8 +24,15 @@ impl Program {
         let text = format!(
             "#!/bin/sh\necho $$ > \"$FOLDER/$RANK.new\"; mv \"$FOLDER/$RANK.new\" \"$FOLDER/$RANK.pid\"\n{text}\n"
         );
-        std::fs::write(&path, text).expect("a file");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a program");
+        // Another writes it: what this process has open for writing, a process that a test beside
+        // this one just starts has open too, and then it can't be run ("text file busy").
+        let mut writer = Command::new("sh");
+        writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path);
+        let mut writer = writer.stdin(Stdio::piped()).spawn().expect("a shell");
+        let mut to = writer.stdin.take().expect("invariant: it is piped");
+        to.write_all(text.as_bytes()).expect("a text");
+        drop(to);
+        assert!(writer.wait().expect("a shell").success(), "{name} can't be written");
         Self { folder }
     }
 
@@ -59,6 +66,12 @@ impl Program {
 
     pub(crate) fn run(&self, ranks: usize, own: &[&str]) -> Run {
         self.start(ranks, own).wait()
+    }
+
+    /// How long ago a rank made a file.
+    pub(crate) fn since(&self, name: &str) -> Duration {
+        let made = std::fs::metadata(self.path(name)).and_then(|about| about.modified());
+        made.expect("a file").elapsed().expect("in the past")
     }
 
     /// Names of files of its folder that end so.
@@ -130,6 +143,14 @@ impl Launched {
             command.env_remove(name);
         }
         Self { child: command.spawn().expect("the launcher starts"), begin: Instant::now() }
+    }
+
+    /// Waits for a line of standard output: rank 0 was heard of.
+    pub(crate) fn hears(&mut self, line: &str) {
+        let mut heard = vec![0; line.len() + 1];
+        let out = self.child.stdout.as_mut().expect("invariant: it is piped");
+        out.read_exact(&mut heard).expect("a line");
+        assert_eq!(String::from_utf8_lossy(&heard), format!("{line}\n"));
     }
 
     pub(crate) fn signal(&self, name: &str) {
