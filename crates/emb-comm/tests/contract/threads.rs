@@ -14,8 +14,9 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(30);
 /// The timeout of ranks that find out by waiting.
 const SHORT: Duration = Duration::from_secs(1);
-/// Until when ranks are told that need not wait, and how much later than the timeout the others.
-const SOON: Duration = Duration::from_millis(900);
+/// Until when ranks are told that need not wait, and how much later than the timeout the others: at
+/// once, and threads may wait for busy processors.
+const SOON: Duration = Duration::from_secs(2);
 /// Until when the watchdog waits for a rank.
 const HANGS: Duration = Duration::from_mins(1);
 
