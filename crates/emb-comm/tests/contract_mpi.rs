@@ -138,7 +138,11 @@ fn played(case: Case) -> Row {
             // The first process that gives up takes the job with it: one says why, or more.
             let starts: Vec<String> =
                 (0..CULPRIT).filter_map(|rank| job.read("start", rank)).collect();
-            if !starts.iter().any(|line| line.contains("not all processes of the job came")) {
+            // The launcher may see first that a process ended without a start, and end the others.
+            let launcher = job.launcher_names(CULPRIT);
+            let ended = case.fault == Fault::EndsBeforeJoining && launcher.is_some();
+            let says = |line: &String| line.contains("not all processes of the job came");
+            if !ended && !starts.iter().any(says) {
                 findings.push(format!("no rank says why it did not start: {}", job.said));
             }
             let after = job.ended.saturating_sub(fell);
@@ -146,7 +150,7 @@ fn played(case: Case) -> Row {
                 findings.push(format!("the job is over after {after:?}"));
             }
             let message = starts.first().and_then(|line| line.split_once(' '));
-            let message = message.map(|(_, message)| message.to_owned());
+            let message = message.map(|(_, message)| message.to_owned()).or(launcher);
             Row { transport: "mpi", case, after: Some(after), message, findings }
         }
         fault => {
