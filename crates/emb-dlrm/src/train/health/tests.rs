@@ -188,7 +188,7 @@ fn what_happens_in_a_pause_does_not_count() {
     let figures = window.figures();
     assert_eq!((figures.exchange_bytes[0], figures.sync_bytes[0]), (10.0, 20.0));
     // Two steps, and the pause beside.
-    let most = (all - pause).as_secs_f64();
+    let most = all.as_secs_f64() - pause.as_secs_f64();
     assert!(2.0 * figures.step <= most + 1e-9, "{figures:?}, {most} s");
     window.restart(&reading(1020, 2040));
     window.step(3, &reading(1025, 2040));
