@@ -150,9 +150,9 @@ impl fmt::Display for End {
 /// ended well.
 ///
 /// A lost process is never the consequence of another's failure, so it comes first, but for keepers that
-/// went after a rank had MPI end the job: `mpirun` kills them, too. Then who failed by itself, unless who had started it was gone before. Where all only say that a peer failed, it is
-/// the one that did not end by itself: it stalled. Where none failed and all were ended, it was by who
-/// had started them.
+/// went after a rank had MPI end the job: `mpirun` kills them, too. Then who failed by itself, unless who
+/// had started it was gone before. Where all only say that a peer failed, it is the one that did not end
+/// by itself: it stalled. Where none failed and all were ended, it was by who had started them.
 pub fn judge(ends: &[End]) -> Option<Verdict> {
     let all_ended = ends.iter().position(|end| end.is_own() && end.how == How::Code(JOB_ENDED));
     let ended_with_all =

@@ -126,20 +126,24 @@ fn an_interrupt_ends_all_ranks_and_is_told_by_the_exit_code() {
 
 #[test]
 fn ranks_that_do_not_heed_a_request_to_end_are_killed_by_the_second() {
-    let program = Program::new("deaf", "trap '' TERM INT; while :; do sleep 0.05; done");
-    // Those who are asked once have a minute, before they are killed.
-    let run = program.start(2, &["--timeout-to-end", "60"]);
-    program.all_are_there(2);
-    let asked = Instant::now();
-    // Two that come before the launcher looks are one: where processors are busy it may look late.
-    for _ in 0..4 {
-        run.signal("INT");
-        std::thread::sleep(Duration::from_millis(300));
-    }
-    let run = run.wait();
-    run.ended(130);
-    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
-    program.nobody_is_left(2);
+    let took = || {
+        let program = Program::new("deaf", "trap '' TERM INT; while :; do sleep 0.05; done");
+        let run = program.start(2, &[]);
+        program.all_are_there(2);
+        let asked = Instant::now();
+        // Two that come before the launcher looks are one: where processors are busy it may look late.
+        for _ in 0..4 {
+            run.signal("INT");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        run.wait().ended(130);
+        program.nobody_is_left(2);
+        asked.elapsed()
+    };
+    // Those who are asked once have 3 seconds, before they are killed, however often it is tried; where
+    // processors are busy the second may take as long, but not each time.
+    let soon = Duration::from_millis(2900);
+    assert!((0..4).any(|_| took() < soon), "not within {soon:?}");
 }
 
 #[test]
